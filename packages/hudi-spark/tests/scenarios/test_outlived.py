@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from hudi_format.errors import HudiError, StaleSnapshotError
-from hudi_spark.reading import reader
+from hudi_spark.reading import logged_slices, reader
 from hudi_timeline import HudiTable
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])
@@ -101,8 +101,8 @@ def test_a_held_frame_gives_its_rows_or_an_error(session_of, table):
 @pytest.mark.req("CC-01", "QR-13")
 def test_a_frame_by_workers_gives_its_rows_or_an_error(session_of, table, monkeypatch):
     """As merge-on-read slices, changes and stores that the JVM does not know are read."""
-    monkeypatch.setattr(reader, "_native", reader._by_workers)
-    monkeypatch.setattr(reader, "PARQUET", ".other")
+    for module in (reader, logged_slices):
+        monkeypatch.setattr(module, "PARQUET", ".other")
     frame = session_of.read.format("hudi").load(table.uri).where("p is not null")
     assert len(given(frame)) == 12
     write(table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 131_072
 """Of a batch, where the caller does not say."""
+Result = TypeVar("Result")
 # Names and texts of a damaged file are decoded by Arrow's Python side: then it is a ValueError.
 _UNREADABLE = (pa.ArrowException, ValueError, OSError)
 
@@ -337,6 +338,37 @@ def _placed(error: HudiError, wanted: BaseFileRead) -> HudiError:
     return error.at(table=wanted.storage.uri, instant=wanted.instant, file=wanted.path)
 
 
+def over_base(
+    records: LogRecords,
+    base: Iterable[pa.Table],
+    keys: Callable[[], Iterable[pa.Table]],
+    step: Callable[[pa.Table], Result],
+    *,
+    table: str,
+    file: str,
+) -> Iterator[Result]:
+    """Results of a step over the base rows, part by part, in their order.
+
+    Args:
+        keys: gives the same base rows once more with `SliceMerge.key_columns` alone; it is called before the
+            base is read, where the records went to disk.
+        step: looks the records of some base rows up.
+        table, file: which table and base file, for errors.
+
+    Raises:
+        CorruptFileError: a base row has no record key, and there are records.
+    """
+    try:
+        if records.spilled:
+            records.meet(keys() if records.merges else ())
+        for part in base:
+            # What meets a batch may be wider than the batch.
+            for start in range(0, max(1, part.num_rows), records.rows_at_once):
+                yield step(part.slice(start, records.rows_at_once))
+    except CorruptFileError as e:  # of a file that is named, but where the rows are at fault
+        raise e.at(table=table, file=file) from e.__cause__
+
+
 def merge_base(
     records: LogRecords,
     base: Iterable[pa.Table],
@@ -345,26 +377,10 @@ def merge_base(
     table: str,
     file: str,
 ) -> Iterator[pa.Table]:
-    """The merged rows: base rows in parts, then records without a base row.
+    """The merged rows: base rows in parts, then records without a base row; as `over_base`.
 
     Closes `records`.
-
-    Args:
-        keys: gives the same base rows once more with `SliceMerge.key_columns` alone; it is called before the
-            base is read, where the records went to disk.
-        table, file: which table and base file, for errors.
-
-    Raises:
-        CorruptFileError: a base row has no record key, and there are records.
     """
     with records:
-        try:
-            if records.spilled:
-                records.meet(keys() if records.merges else ())
-            for part in base:
-                # What meets a batch may be wider than the batch.
-                for start in range(0, max(1, part.num_rows), records.rows_at_once):
-                    yield records.merged(part.slice(start, records.rows_at_once))
-        except CorruptFileError as e:  # of a file that is named, but where the rows are at fault
-            raise e.at(table=table, file=file) from e.__cause__
+        yield from over_base(records, base, keys, records.merged, table=table, file=file)
         yield from records.rest()

@@ -146,6 +146,26 @@ class SliceMerge:
         )
         return None if other else found
 
+    @property
+    def whole_records(self) -> bool:
+        """Whether a merged row is the base row or the log's record, whole."""
+        # From table version 8 on a log may have partial updates.
+        return not self.rule.fills and not self.scope.grouped
+
+    def deciding(self, schema: pa.Schema) -> pa.Schema:
+        """Columns of log records that say which base rows they change."""
+        if custom_of(self.rule) is not None:
+            return schema
+        needed = self.merge_schema(pa.schema([]), schema)
+        return pa.schema([f for f in schema if f.name in needed.names])
+
+    def compared(self, schema: pa.Schema) -> pa.Schema:
+        """Columns of base rows that say so: record keys, and ordering values if compared."""
+        names = self.key_columns
+        if self.whole_records and self.rule.against_stored != Order.LATER:
+            names += [f.partition(".")[0] for f in (self.ordering_field, *self.more_ordering) if f]
+        return pa.schema([f for f in schema if f.name in names])
+
     def keys(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
         return rows.column(RECORD_KEY) if self.key_spec is None else record_keys(rows, self.key_spec)
 
@@ -197,6 +217,7 @@ class LogRecords:
         committed: Mapping[str, Sequence[CommittedRange]] | None = None,
     ) -> None:
         self._merge = merge
+        self._schema = schema
         self.counts = MergeCounts()
         limit = merge.limit
         expected = 2 * sum(max(f.size, 0) for f in files)  # encoded records about double when decoded
@@ -243,12 +264,58 @@ class LogRecords:
         """
         return written_out(self._merged(base))
 
-    def _merged(self, base: pa.Table) -> pa.Table:
-        if not self.merges:
-            return base
-        patches = self._records.patches(self._merge.keys(base))
+    def changed(self, base: pa.Table) -> np.ndarray:
+        """Places of the base rows that `merged` changes, or may change (int64, ascending).
+
+        Args:
+            base: the columns of `SliceMerge.compared`.
+        """
+        patches = self._patches(base)
         if patches is None:
-            return base
+            return np.zeros(0, np.int64)
+        take = self._decide(base, patches).take if self._merge.whole_records else patches.found
+        return np.flatnonzero(take >= 0)
+
+    def replacements(self, base: pa.Table) -> pa.Table:
+        """Rows that `merged` makes of those base rows.
+
+        Args:
+            base: the columns of `SliceMerge.compared` where `SliceMerge.whole_records`; else those of the schema.
+        """
+        patches = self._patches(base)
+        if patches is None:
+            return self._schema.empty_table()
+        if not self._merge.whole_records:
+            hits = np.flatnonzero(patches.found >= 0)
+            counts = None if patches.counts is None else patches.counts[hits]
+            return self._with(
+                base.take(pa.array(hits)), replace(patches, found=patches.found[hits], counts=counts)
+            )
+        met = self._decide(base, patches)
+        keep = met.take >= 0
+        if met.gone is not None:
+            keep &= ~met.gone
+            self.counts.deleted += int(met.gone.sum())
+        taken = met.take[keep]
+        self.counts.updated += len(taken)
+        return patches.entries.rows.select(self._schema.names).take(pa.array(taken))
+
+    def _patches(self, base: pa.Table) -> Patches | None:
+        return self._records.patches(self._merge.keys(base)) if self.merges else None
+
+    def _decide(self, base: pa.Table, patches: Patches) -> record_merger.Decision:
+        entries = patches.entries
+        return record_merger.decide(
+            patches.found, self._merge.rule,
+            stored_ordering=self._merge.stored_ordering(base), ordering=entries.ordering, kinds=entries.kinds,
+        )  # fmt: skip
+
+    def _merged(self, base: pa.Table) -> pa.Table:
+        patches = self._patches(base)
+        return base if patches is None else self._with(base, patches)
+
+    def _with(self, base: pa.Table, patches: Patches) -> pa.Table:
+        """Base rows with the records that they meet."""
         custom = self._merge.chains()
         if custom is not None:
             folded = _folded(base, custom, patches)
@@ -257,10 +324,7 @@ class LogRecords:
             self.counts.updated += int((patches.found >= 0).sum()) - gone
             return folded
         rule, entries = self._merge.rule, patches.entries
-        met = record_merger.decide(
-            patches.found, rule,
-            stored_ordering=self._merge.stored_ordering(base), ordering=entries.ordering, kinds=entries.kinds,
-        )  # fmt: skip
+        met = self._decide(base, patches)
         take, stored_wins = met.take, met.stored_wins
         if met.gone is not None:
             keep = ~met.gone
@@ -423,12 +487,12 @@ def merged_rows(
         filter = replace(filter, by=merge.skipped_by)
     handed_on = merge.handed_on(base.schema)
     keys = replace(base, schema=pa.schema([base.schema.field(n) for n in merge.key_columns]))
-    rows = _stored_rows(base, handed_on, filter, batch_rows)
-    again = functools.partial(_stored_rows, keys, handed_on, filter, batch_rows)
+    rows = stored_rows(base, handed_on, filter, batch_rows)
+    again = functools.partial(stored_rows, keys, handed_on, filter, batch_rows)
     yield from merge_base(records, rows, again, table=base.storage.uri, file=base.path)
 
 
-def _stored_rows(
+def stored_rows(
     base: BaseFileRead, handed_on: Sequence[str], filter: RowGroupFilter | None, batch_rows: int
 ) -> Iterator[pa.Table]:
     """The rows of a base file, if there is one."""
@@ -454,4 +518,4 @@ def _passing(rows: pa.Table, filter: pc.Expression) -> pa.Table:
         raise MissingColumnError(f"the filter names a missing column: {e}") from None
 
 
-__all__ = ["LogRecords", "SliceMerge", "merged_rows", "read_file_slice"]
+__all__ = ["LogRecords", "SliceMerge", "merged_rows", "read_file_slice", "stored_rows"]

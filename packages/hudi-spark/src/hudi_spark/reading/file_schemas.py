@@ -8,6 +8,7 @@ Source: a file has the schema of the commit that wrote it (spec "Timeline", sect
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
@@ -66,6 +67,33 @@ def _schemas(snapshot: TableSnapshot, sample: dict[str, str]) -> dict[str, pa.Sc
             footers = pool.map(lambda i: read_footer(snapshot.storage, sample[i]).schema, unknown)
             out.update(zip(unknown, footers, strict=True))
     return out
+
+
+def files_of_types(snapshot: TableSnapshot, files: Mapping[str, str], wanted: pa.Schema) -> set[str]:
+    """Files whose columns have just the wanted types in Spark, inside of others too.
+
+    Columns may be missing.
+
+    Args:
+        files: the instant of each path.
+    """
+    sample = {instant: path for path, instant in files.items()}
+    schemas = _schemas(snapshot, sample)
+    alike = {i for i, stored in schemas.items() if _is_of(wanted, stored)}
+    return {path for path, instant in files.items() if instant in alike}
+
+
+def _is_of(wanted: pa.Schema, stored: pa.Schema) -> bool:
+    names = {n.lower() for n in stored.names}
+    for field in wanted:
+        place = stored.get_field_index(field.name)
+        if place < 0:
+            # Spark finds a column by its name in any case, or not at all where two have it.
+            if field.name.lower() in names:
+                return False
+        elif to_spark_type(stored.field(place).type) != to_spark_type(field.type):
+            return False
+    return len(names) == len(stored)
 
 
 def _types(wanted: pa.Schema, stored: pa.Schema) -> pa.Schema:

@@ -1,8 +1,8 @@
 """`spark.read.format("hudi").load(path)`: a plan on the driver, run by Spark's Parquet scan.
 
 The driver plans with `hudi_timeline`; base files then make one native scan, vectorised, column-pruned, filters
-pushed down, whose partition columns prune files.  Where the JVM has no file system for the table's scheme, Python
-workers read the files.
+pushed down, whose partition columns prune files.  Of file slices with logs it leaves out the rows that the logs change,
+which Python workers merge.  Where the JVM has no file system for the table's scheme, workers read the files.
 
 Source: design, "Spark: where the work runs"; spec "Queries".
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -28,17 +29,27 @@ from hudi_format.schema.meta_fields import COMMIT_TIME
 from hudi_format.storage.hadoop_options import hadoop_options, without_hadoop_options
 from hudi_format.storage.open import open_storage
 from hudi_spark.reading.file_schemas import files_by_schema
+from hudi_spark.reading.logged_slices import (
+    PARQUET,
+    PLACE,
+    WORDS,
+    ChangedPositions,
+    ChangedRows,
+    shares,
+    split,
+    unchanged,
+)
 from hudi_spark.reading.parquet_scan import base_files, lacks_file_system
 from hudi_spark.reading.partition_columns import partition_columns
-from hudi_spark.reading.read_tasks import ReadFiles, grouped
+from hudi_spark.reading.read_tasks import ReadFiles, Task, grouped
 from hudi_spark.runtime.options import merged, session_options, table_path, take_option
-from hudi_spark.runtime.python_workers import in_workers
+from hudi_spark.runtime.python_workers import Work, in_workers
 from hudi_spark.types import promoted, to_spark_schema, to_spark_type
 from hudi_timeline.file_system_view.partition_values import FROM_PATH
 from hudi_timeline.options import ReadConfig, parse_read_options
 from hudi_timeline.options.read_config import CDC, INCREMENTAL, PATHS
 from hudi_timeline.reading.path_globs import base_of, has_wildcard
-from hudi_timeline.reading.plan import CHANGES
+from hudi_timeline.reading.plan import CHANGES, ScanPlan
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.task import ReadTask
 from hudi_timeline.table import HudiTable
@@ -64,7 +75,6 @@ def scan_for(table: HudiTable, config: ReadConfig, columns: Sequence[str] | None
 log = logging.getLogger("hudi")
 
 GROUPS_PER_CORE = 3
-PARQUET = ".parquet"
 
 _said: set[str] = set()
 
@@ -159,25 +169,22 @@ def frame_of(spark: SparkSession, scan: Scan, condition: str | None, hadoop: Map
         hadoop: `fs.*` options of the call.
     """
     plan = scan.plan
-    # Python workers merge logs and find columns by id; files without either could be a scan of Spark's.
+    vectors = any(may_be_vector(f.type) for f in plan.schema)  # Spark takes them for bytes
+    if plan.kind == CHANGES or plan.sources or vectors:
+        return _by_workers(spark, scan)
+    # Python workers merge logs and find columns by id; files without either are a scan of Spark's.
     by_id = plan.evolution is not None and any(
         isinstance(t, ReadTask) and t.reading is not None for t in scan.plan_files()
     )
-    if (
-        plan.logs
-        or plan.sources
-        or by_id
-        or any(may_be_vector(f.type) for f in plan.schema)  # Spark takes them for bytes
-        or not pc.all(pc.ends_with(plan.files.column("path"), PARQUET)).as_py()
-    ):
-        return _by_workers(spark, scan)
-    if not plan.files.num_rows:
+    parquet = pc.all(pc.ends_with(plan.files.column("path"), PARQUET)).as_py()
+    if not plan.files.num_rows and not plan.logs:
         return spark.createDataFrame([], to_spark_schema(scan.schema))
-    if plan.kind == CHANGES:
-        return _by_workers(spark, scan)
     try:
-        frame = _native(spark, scan, hadoop)
-        frame = frame.where(condition) if condition else frame
+        if not plan.logs and not by_id and parquet:
+            frame = _native(spark, scan, plan, hadoop)
+            frame = frame.where(condition) if condition else frame
+        else:
+            frame = _by_both(spark, scan, condition, hadoop)
         return frame.select(*(F.col(f"`{n}`") for n in scan.schema.names))
     except (Py4JJavaError, PySparkException) as e:
         if not lacks_file_system(e):
@@ -197,14 +204,28 @@ def frame_of(spark: SparkSession, scan: Scan, condition: str | None, hadoop: Map
 # --- Spark's own scan ------------------------------------------------------------------------------------
 
 
-def _native(spark: SparkSession, scan: Scan, hadoop: Mapping[str, str]) -> DataFrame:
-    """One scan per set of files with equal column types; the union has the plan's columns."""
-    plan = scan.plan
+def _stored(plan: ScanPlan) -> pa.Schema:
+    """The columns of a plan that come from the files."""
     from_path = {c.name for c in plan.partition_columns if c.source == FROM_PATH}
-    stored = pa.schema([f for f in plan.schema if f.name not in from_path])
+    return pa.schema([f for f in plan.schema if f.name not in from_path])
+
+
+def _native(
+    spark: SparkSession,
+    scan: Scan,
+    plan: ScanPlan,
+    hadoop: Mapping[str, str],
+    more: Sequence[tuple[str, str]] = (),
+) -> DataFrame:
+    """One scan per set of files with equal column types; the union has the plan's columns.
+
+    Args:
+        plan: the scan's, or one with some of its files.
+        more: further columns with the expressions that make them.
+    """
     placed = partition_columns(plan)
     parts = []
-    for types, paths in files_by_schema(scan.snapshot, plan, stored):
+    for types, paths in files_by_schema(scan.snapshot, plan, _stored(plan)):
         rows = base_files(spark, scan.storage, paths, to_spark_schema(types), hadoop)
         if plan.commit_time_range is not None:
             first, last = plan.commit_time_range
@@ -222,15 +243,54 @@ def _native(spark: SparkSession, scan: Scan, hadoop: Mapping[str, str]) -> DataF
             if own != wanted:
                 column = promoted(column, own, wanted).alias(field.name)
             columns.append(column)
+        columns += [F.expr(text).alias(name) for name, text in more]
         parts.append(rows.select(*columns))
     return reduce(DataFrame.union, parts)
+
+
+def _by_both(spark: SparkSession, scan: Scan, condition: str | None, hadoop: Mapping[str, str]) -> DataFrame:
+    """Native scans of base files, and workers for what logs change and for what only they read."""
+    tasks = [t for t in scan.plan_files() if isinstance(t, ReadTask)]
+    parts = split(scan, tasks, _stored(scan.plan))
+    changed = shares(parts.both, spark.sparkContext.defaultParallelism)
+    frames = []
+    if parts.spark:
+        frames.append(_native(spark, scan, _of(scan.plan, parts.spark), hadoop))
+    if changed:
+        words = _in_groups(spark, changed, ChangedPositions(changed), to_spark_schema(WORDS))
+        rows = _native(spark, scan, _of(scan.plan, parts.both), hadoop, PLACE)
+        frames.append(unchanged(rows, words))
+    if condition:
+        frames = [f.where(condition) for f in frames]
+    columns = [F.col(f"`{n}`") for n in scan.schema.names]
+    frames = [f.select(*columns) for f in frames]
+    if changed:
+        frames.append(_in_groups(spark, changed, ChangedRows(changed), to_spark_schema(scan.schema)))
+    if parts.workers:
+        frames.append(_by_workers(spark, scan, parts.workers))
+    return reduce(DataFrame.union, frames)
+
+
+def _of(plan: ScanPlan, tasks: Sequence[ReadTask]) -> ScanPlan:
+    """The plan with the base files of some tasks."""
+    wanted = pa.array([t.path for t in tasks], pa.string())
+    return replace(plan, files=plan.files.filter(pc.is_in(plan.files.column("path"), value_set=wanted)))
 
 
 # --- Python workers --------------------------------------------------------------------------------------
 
 
-def _by_workers(spark: SparkSession, scan: Scan) -> DataFrame:
+def _by_workers(spark: SparkSession, scan: Scan, tasks: Sequence[Task] | None = None) -> DataFrame:
+    """Rows of a scan, or of some of its tasks, that workers read whole."""
     # Some groups for each core, so that none waits for the longest.
-    groups = grouped(scan.plan_files(), least=GROUPS_PER_CORE * spark.sparkContext.defaultParallelism)
+    least = GROUPS_PER_CORE * spark.sparkContext.defaultParallelism
+    groups = grouped(scan.plan_files() if tasks is None else tasks, least=least)
+    return _in_groups(spark, groups, ReadFiles(groups), to_spark_schema(scan.schema))
+
+
+def _in_groups(
+    spark: SparkSession, groups: Sequence[object], worker: Work, schema: T.StructType
+) -> DataFrame:
+    """Result of a worker that is given the numbers of groups."""
     numbers = spark.range(0, len(groups), 1, len(groups))
-    return in_workers(numbers, ReadFiles(groups), to_spark_schema(scan.schema))
+    return in_workers(numbers, worker, schema)

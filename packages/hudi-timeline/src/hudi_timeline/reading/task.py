@@ -9,6 +9,7 @@ import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,6 +17,7 @@ from hudi_format.arrow.arrays import no_columns, put_together, repeated
 from hudi_format.errors import HudiError
 from hudi_format.file_slice.base_rows import BaseFileRead, BaseFileReader
 from hudi_format.file_slice.bootstrap import BootstrapSourceFile
+from hudi_format.file_slice.changed_rows import changed_positions, changed_rows
 from hudi_format.file_slice.reader import SliceMerge, merged_rows
 from hudi_format.parquet.row_group_filter import RowGroupFilter
 from hudi_format.schema.internal_schema import Reading
@@ -93,6 +95,20 @@ class ReadTask:
     def to_table(self) -> pa.Table:
         """All rows at once; see `read_whole`."""
         return read_whole(self)
+
+    def changed_positions(self) -> np.ndarray:
+        """Positions of base rows that the logs change; see `hudi_format.file_slice.changed_rows`."""
+        base, logs, merge = _of_slice(_streamed(self))
+        return changed_positions(base, logs.slice.log_files, merge, committed=logs.committed)
+
+    def changed_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The rows of `to_batches` that are not base rows as they are, in batches."""
+        base, logs, merge = _of_slice(_streamed(self))
+        parts = changed_rows(
+            base, logs.slice.log_files, merge, committed=logs.committed, batch_rows=batch_rows
+        )
+        for part in parts:
+            yield from _given(self, part).to_batches(max_chunksize=batch_rows)
 
 
 def make_tasks(
@@ -204,9 +220,7 @@ def read_slice(task: ReadTask, batch_rows: int = BATCH_ROWS) -> Iterator[pa.Reco
         MissingFileError, CorruptFileError, SchemaError: naming table, instant and file.
     """
     if task.logs is not None:
-        if task.merge is not None and task.merge.limit is not None:
-            task = replace(task, merge=replace(task.merge, limit=task.merge.limit.for_stream()))
-        for table in _merged(task, batch_rows):
+        for table in _merged(_streamed(task), batch_rows):
             yield from table.to_batches(max_chunksize=batch_rows)
         return
     file = task.open()
@@ -227,14 +241,27 @@ def read_whole(task: ReadTask) -> pa.Table:
         file.close()
 
 
-def _merged(task: ReadTask, batch_rows: int) -> Iterator[pa.Table]:
-    """The rows of a slice, base file and logs merged, part by part."""
+def _streamed(task: ReadTask) -> ReadTask:
+    """The task with the memory limit of one stream."""
+    if task.merge is None or task.merge.limit is None:
+        return task
+    return replace(task, merge=replace(task.merge, limit=task.merge.limit.for_stream()))
+
+
+def _of_slice(task: ReadTask) -> tuple[BaseFileRead, SliceLogs, SliceMerge]:
+    """The base file of a slice with all columns of the merge, what is merged into it, and how."""
     logs, merge, schema = task.logs, task.merge, task.merge_schema
     if logs is None or merge is None or schema is None:
         raise ValueError("the task has nothing to merge")
     base = replace(
         task.base_file(), schema=schema, columns=None, constants=None, filter=None, filter_columns=()
     )
+    return base, logs, merge
+
+
+def _merged(task: ReadTask, batch_rows: int) -> Iterator[pa.Table]:
+    """The rows of a slice, base file and logs merged, part by part."""
+    base, logs, merge = _of_slice(task)
     pruned = None
     if task.filter is not None:
         columns, constants = tuple(task.filter_columns), task.constants
@@ -243,13 +270,17 @@ def _merged(task: ReadTask, batch_rows: int) -> Iterator[pa.Table]:
         base, logs.slice.log_files, merge, committed=logs.committed, filter=pruned, batch_rows=batch_rows
     )
     for part in parts:
-        part = _with_constants(part, task.constants)
-        if task.filter is not None:
-            part = part.filter(task.filter)
-        if len(task.schema):
-            yield pa.table([part.column(n) for n in task.schema.names], schema=task.schema)
-        else:
-            yield no_columns(part.num_rows)
+        yield _given(task, part)
+
+
+def _given(task: ReadTask, part: pa.Table) -> pa.Table:
+    """The task's columns of merged rows, and those of the rows that it keeps."""
+    part = _with_constants(part, task.constants)
+    if task.filter is not None:
+        part = part.filter(task.filter)
+    if not len(task.schema):
+        return no_columns(part.num_rows)
+    return pa.table([part.column(n) for n in task.schema.names], schema=task.schema)
 
 
 def _with_constants(rows: pa.Table, constants: pa.RecordBatch | None) -> pa.Table:
