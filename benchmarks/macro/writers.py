@@ -103,6 +103,7 @@ def write_on(folder: str, number: int, partition: str, seconds: float) -> dict[s
     table = HudiTable.open(folder, options={**OCC, **RETRIES, **SERVICES})
     done = lost = 0
     first = number * 100 if partition == "p0" else int(partition[1:]) * 1000
+    table.upsert(rows(first, 50, partition, 0))  # to have all code loaded
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.readline()

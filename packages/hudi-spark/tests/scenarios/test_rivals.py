@@ -177,3 +177,21 @@ def test_two_frames_of_new_rows_do_not_collide(save, path, monkeypatch):
     save(rows("nx"), "insert", **OCC)
     assert between.refused is None
     assert {"a", "r", "n"} == {k[0] for k in state(path)[0] if k[1] == "x"}
+
+
+@pytest.mark.req("NEW-16", "CC-17")
+def test_frames_are_compared_by_key_where_that_is_asked_for(save, path, monkeypatch):
+    """A key that two add is one row; other keys of one file group are no conflict."""
+
+    def rival(table):
+        HudiTable.open(table).upsert(rows("nx", "ax", ts=5, v=5), options=OCC)
+
+    between = Between(monkeypatch, path, rival, DURING)
+    keys = {**OCC, "hudi.write.conflict.detection": "keys", "hoodie.parquet.small.file.limit": "0"}
+    with pytest.raises(WriteConflictError) as e:
+        save(rows("nx", "mx", ts=9), "upsert", **keys)
+    assert e.value.keys == ("n",)
+    assert state(path) == between.state
+    save(rows("nx", "mx", ts=9), "upsert", **keys)
+    there = {k: r["v"] for k, r in state(path)[0].items() if k[1] == "x"}
+    assert there == {("a", "x"): 5, ("n", "x"): 7, ("m", "x"): 7}
