@@ -11,8 +11,8 @@ from golden_tables import READ_OPTIMIZED, SNAPSHOT, golden
 from hudi_format.file_slice.reader import read_file_slice
 from hudi_format.schema.meta_fields import with_meta
 from hudi_format.storage.open import open_storage
+from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import open_snapshot
-from hudi_timeline.reading.merged_query import slice_merge
 
 VALUES = [0.1, 1.1, 16777216.0, 3.4e38, 1e-40, None, 0.1, 1.1]
 INSIDE = [0.1, 1.1, 16777216.0, 3.4e38, 1e-40, 0.1, 1.1, 16777217.0]

@@ -151,7 +151,7 @@ def _pending_clustering(facts: TableFeatures) -> str:
 def _metadata_indexes(facts: TableFeatures) -> str:
     if facts.options.metadata_enable is False:
         return ""
-    others = [p for p in metadata_config.built(facts.config) if p != metadata_config.FILES]
+    others = [p for p in metadata_config.built(facts.config) if p not in metadata_config.KEPT]
     return f"a metadata table with {', '.join(others)}" if others else ""
 
 

@@ -8,8 +8,11 @@ write removes it.  Apache Hudi builds the metadata table anew at its next write.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.storage.protocol import Storage
+from hudi_index.metadata_table.keys import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from hudi_timeline import table_config
 from hudi_timeline.table_config import (
     METADATA_PARTITIONS,
@@ -19,6 +22,8 @@ from hudi_timeline.table_config import (
 
 FOLDER = ".hoodie/metadata"
 FILES = "files"
+KEPT = (FILES, BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX)
+"""Partitions that are kept up to date, in the order in which they are made."""
 RECORD_KEY_FIELD = "key"
 _PAYLOAD = "HoodieMetadataPayload"
 _KEY_GENERATORS = ("HoodieTableMetadataKeyGenerator", "HOODIE_TABLE_METADATA")
@@ -67,6 +72,25 @@ def drop(
         f"the metadata table{what} was removed, because {why or 'this version does not keep it up to date'}; "
         "Apache Hudi builds it again at its next write" + _about_savepoints(storage, config)
     )
+
+
+def drop_partitions(
+    storage: Storage, config: TableConfig, partitions: Collection[str], *, why: str
+) -> tuple[TableConfig, str]:
+    """Remove some partitions of the metadata table, under the table's lock; results as of `drop`."""
+    gone = sorted(set(partitions) & set(built(config)))
+    if not gone:
+        return config, ""
+    left = [
+        [p for p in of if p not in gone]
+        for of in (config.metadata_partitions, config.metadata_partitions_inflight)
+    ]
+    config = table_config.update(
+        storage, {METADATA_PARTITIONS: ",".join(left[0]), METADATA_PARTITIONS_INFLIGHT: ",".join(left[1])}
+    )
+    for partition in gone:
+        storage.delete_dir(f"{FOLDER}/{partition}")
+    return config, f"{', '.join(gone)} of the metadata table was removed, because {why}"
 
 
 def _about_savepoints(storage: Storage, config: TableConfig) -> str:

@@ -1,16 +1,18 @@
-"""Initialisation of a metadata table from the files that a table has.
+"""Initialisation of a metadata table, and of its indexes, from the files that a table has.
 
-    folder deleted -> properties -> partition `files`: log with an empty delete block, base file, delta commit
+    folder deleted -> properties -> for each partition: logs with an empty delete block, base files, delta commit
     -> the table's properties name the partition
 
-Until the last step nobody reads it, and whoever comes next begins anew.  The caller holds the table's lock.
+Until the last step nobody reads a partition, and whoever comes next begins it anew.  The caller holds the table's lock.
 
 Source: HoodieBackedTableMetadataWriter.initializeFromFilesystem of Apache Hudi 0.15; spec "Metadata table", section 8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 
 import pyarrow as pa
 
@@ -19,14 +21,18 @@ from hudi_format.file_names import base_file_name, parse_base_file, parse_cdc_fi
 from hudi_format.log.writer import LogWriter
 from hudi_format.model import WriteStat, join_path
 from hudi_format.storage.open import flush, open_beside
-from hudi_format.storage.protocol import FileInfo
+from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table.encoding import file_records, hfile_of
+from hudi_index.metadata_table.index_records import location_records
 from hudi_timeline import table_config
+from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.listing import list_table
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.metadata_config import FILES, FOLDER, RECORD_KEY_FIELD
-from hudi_timeline.metadata_table import deltacommit
+from hudi_timeline.metadata_config import FILES, FOLDER, KEPT, RECORD_KEY_FIELD
+from hudi_timeline.metadata_table import deltacommit, file_indexes
+from hudi_timeline.metadata_table.key_changes import changes_of, slice_keys
 from hudi_timeline.metadata_table.own_table import EMPTY_TABLE, FIRST_INITIALISATION, OwnTable, open_own
+from hudi_timeline.options.transaction_config import IndexConfig
 from hudi_timeline.table_config import (
     METADATA_PARTITIONS,
     METADATA_PARTITIONS_INFLIGHT,
@@ -34,12 +40,18 @@ from hudi_timeline.table_config import (
     TableConfig,
 )
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
-from hudi_timeline.timeline.instant import DELTA_COMMIT, INFLIGHT, REQUESTED, instant_path
+from hudi_timeline.timeline.instant import COMPLETED, DELTA_COMMIT, INFLIGHT, REQUESTED, instant_path
 
-FILES_GROUP = "files-0000-0"
+FILES_GROUP = k.file_group_id(FILES, 0)
 OPERATION = "BULK_INSERT"
 _FIRST_LOG_TOKEN = "0-0-0"
 _BASE_TOKEN = "0-0-0"
+# What Apache Hudi takes an entry of the record index for, in bytes.
+_LOCATION_BYTES = 48
+_MILLISECONDS = 17
+
+Listed = Mapping[str, Mapping[str, int]]
+"""Sizes in bytes of files by name, by partition path."""
 
 
 def can_initialise(snapshot: TableSnapshot) -> bool:
@@ -47,27 +59,99 @@ def can_initialise(snapshot: TableSnapshot) -> bool:
     return all(i.completed for i in snapshot.timeline.instants)
 
 
-def initialise(snapshot: TableSnapshot) -> TableConfig:
-    """Make a metadata table with the partition `files`; returns the table's new configuration.
+def initialise(
+    snapshot: TableSnapshot, partitions: Collection[str], indexes: IndexConfig
+) -> tuple[TableConfig, tuple[str, ...]]:
+    """Make partitions of the metadata table that there are not, and the metadata table itself.
 
     Args:
         snapshot: loaded under the lock, with nothing pending; see `can_initialise`.
+        partitions: of `KEPT`; `files` is always made.
+
+    Returns:
+        the table's configuration afterwards, and why a partition could not be made, one sentence each.
 
     Raises:
-        StorageError: what there is of it is not used by anybody.
+        HudiError: what there is of it is not used by anybody.
     """
     storage, config = snapshot.storage, snapshot.config
-    storage.delete_dir(FOLDER)
-    last = max((i.time for i in snapshot.timeline.instants), default=EMPTY_TABLE)
-    instant = f"{last}{FIRST_INITIALISATION:03d}"
-    own = open_beside(storage, f"{storage.uri}/{FOLDER}")
-    for folder in (".temp", ".aux", ".schema", "archived"):
-        own.make_dir(f".hoodie/{folder}")
-    own.create(PROPERTIES_FILE, table_config.render(_properties(config), "Properties saved on"))
-    table = open_own(storage)
-    _make_files_partition(table, instant, list_table(storage, config).files)
-    flush(own, [PROPERTIES_FILE, ""], written=False)
-    return table_config.update(storage, {METADATA_PARTITIONS: FILES, METADATA_PARTITIONS_INFLIGHT: ""})
+    listed = {
+        p: {e.name: e.size for e in entries if _is_data_file(p, e.name)}
+        for p, entries in list_table(storage, config).files.items()
+    }
+    if FILES not in config.metadata_partitions:
+        storage.delete_dir(FOLDER)
+        own = open_beside(storage, f"{storage.uri}/{FOLDER}")
+        for folder in (".temp", ".aux", ".schema", "archived"):
+            own.make_dir(f".hoodie/{folder}")
+        own.create(PROPERTIES_FILE, table_config.render(_properties(config), "Properties saved on"))
+        config = _made(snapshot, config, FILES, file_records(listed), 1)
+        flush(own, [PROPERTIES_FILE, ""], written=False)
+    refused: list[str] = []
+    for partition in KEPT[1:]:
+        if partition not in partitions or partition in config.metadata_partitions:
+            continue
+        records, groups, why = _content(snapshot, partition, listed, indexes)
+        if why:
+            refused.append(f"{partition} of the metadata table is not made, because {why}")
+        else:
+            config = _made(snapshot, config, partition, records, groups)
+    return config, tuple(refused)
+
+
+def _content(
+    snapshot: TableSnapshot, partition: str, listed: Listed, indexes: IndexConfig
+) -> tuple[pa.RecordBatch, int, str]:
+    """Records of an index, its number of file groups, and why it cannot be made ("" where it can)."""
+    storage, files = snapshot.storage, file_indexes.base_files(listed)
+    if partition == k.COLUMN_STATS:
+        schema = snapshot.schema if files else pa.schema([])
+        columns = file_indexes.indexed_columns(schema, indexes.columns)
+        return file_indexes.column_stats_of(storage, files, columns), indexes.column_stats_groups, ""
+    if partition == k.BLOOM_FILTERS:
+        records, lacking = file_indexes.bloom_filters_of(storage, files)
+        return records, indexes.bloom_filters_groups, no_filter(lacking)
+    return _locations(snapshot, indexes)
+
+
+def no_filter(path: str) -> str:
+    """Why `bloom_filters` cannot be kept; "" without a path."""
+    return f"the base file {path} has no bloom filter" if path else ""
+
+
+def no_place(key: str) -> str:
+    """Why `record_index` cannot be kept; "" without a key."""
+    return (
+        f"the record key {key!r} is in several file groups, and the record index has one place for each"
+        if key
+        else ""
+    )
+
+
+def _locations(snapshot: TableSnapshot, indexes: IndexConfig) -> tuple[pa.RecordBatch, int, str]:
+    slices = newest_slices_of(snapshot)
+    found = slice_keys(snapshot, slices)
+    changes = changes_of([(s.partition, s.file_id) for s in slices], found, [])
+    times = [epoch_ms(s.base_instant) for s in slices]
+    records = location_records(changes.keys, changes.group, changes.groups, times)
+    return records, _index_groups(records.num_rows, indexes), no_place(changes.ambiguous)
+
+
+def _index_groups(records: int, indexes: IndexConfig) -> int:
+    """Number of file groups of a record index, as Apache Hudi 0.15 chooses it."""
+    in_one = max(1, indexes.record_index_bytes // _LOCATION_BYTES)
+    wanted = math.ceil(math.ceil(records * indexes.record_index_growth) / in_one)
+    return min(max(wanted, indexes.record_index_least), indexes.record_index_most)
+
+
+def epoch_ms(instant: str) -> int:
+    """An instant in milliseconds, taken for a time of this process's zone, as Apache Hudi does; 0 for another text."""
+    try:
+        text = instant[:_MILLISECONDS].ljust(_MILLISECONDS, "0")
+        moment = datetime.strptime(f"{text[:14]}.{text[14:]}", "%Y%m%d%H%M%S.%f")
+    except ValueError:
+        return 0
+    return int(moment.timestamp() * 1000)
 
 
 def _properties(config: TableConfig) -> dict[str, str]:
@@ -89,35 +173,77 @@ def _properties(config: TableConfig) -> dict[str, str]:
     return {**p, table_config.CHECKSUM: table_config.checksum(p)}
 
 
-def _make_files_partition(own: OwnTable, instant: str, listed: Mapping[str, Sequence[FileInfo]]) -> None:
+def _made(
+    snapshot: TableSnapshot, config: TableConfig, partition: str, records: pa.RecordBatch, groups: int
+) -> TableConfig:
+    """Make one partition; returns the table's configuration that names it."""
+    own = open_own(snapshot.storage)
+    last = max((i.time for i in snapshot.timeline.instants), default=EMPTY_TABLE)
+    known = {f.time for f in own.timeline.files}
+    done = {f.time for f in own.timeline.files if f.state == COMPLETED}
+    for file in own.timeline.files:
+        if file.comparable_action == DELTA_COMMIT and file.time not in done and _is_initial(file.time):
+            own.storage.delete(file.path)  # of an initialisation that died; its folder is deleted below
+    number = FIRST_INITIALISATION
+    while f"{last}{number:03d}" in known:
+        number += 1
+    _write_partition(own, partition, f"{last}{number:03d}", records, groups)
+    named = sorted({*config.metadata_partitions, partition})
+    return table_config.update(
+        snapshot.storage, {METADATA_PARTITIONS: ",".join(named), METADATA_PARTITIONS_INFLIGHT: ""}
+    )
+
+
+def _is_initial(time: str) -> bool:
+    """Whether a metadata table's instant is that of an initialisation."""
+    return len(time) in (len(EMPTY_TABLE) + 3, _MILLISECONDS + 3) and int(time[-3:]) >= FIRST_INITIALISATION
+
+
+def _write_partition(
+    own: OwnTable, partition: str, instant: str, records: pa.RecordBatch, groups: int
+) -> None:
     storage, config = own.storage, own.snapshot.config
-    files = {
-        p: {e.name: e.size for e in entries if _is_data_file(p, e.name)} for p, entries in listed.items()
-    }
-    records = file_records(files)
-    partition_metadata.write_if_absent(storage, FILES, instant)
-    with LogWriter(
-        storage, FILES, FILES_GROUP, instant, instant=instant, schema="", write_token=_FIRST_LOG_TOKEN
-    ) as writer:
-        writer.append_deletes(pa.array([], pa.string()))
-        logs = writer.close()
-    name = base_file_name(FILES_GROUP, _BASE_TOKEN, instant, "hfile")
-    content = hfile_of(records)
-    storage.create(join_path(FILES, name), content)
-    flush(storage, [*(w.file.path for w in logs), join_path(FILES, name)])
+    storage.delete_dir(partition)
+    partition_metadata.write_if_absent(storage, partition, instant)
+    stats = []
+    for number, content in enumerate(sharded(records, groups)):
+        file_id = k.file_group_id(partition, number)
+        with LogWriter(
+            storage, partition, file_id, instant, instant=instant, schema="", write_token=_FIRST_LOG_TOKEN
+        ) as writer:
+            writer.append_deletes(pa.array([], pa.string()))
+            written = [w.file.path for w in writer.close()]
+        if content.num_rows:
+            name = base_file_name(file_id, _BASE_TOKEN, instant, "hfile")
+            data = hfile_of(content)
+            storage.create(join_path(partition, name), data)
+            written.append(join_path(partition, name))
+            stats.append(_stat(partition, file_id, name, content.num_rows, len(data)))
+        flush(storage, written)
     storage.create(instant_path(config, instant, DELTA_COMMIT, REQUESTED), b"")
     inflight = CommitMetadata(operation=OPERATION).to_json()
     storage.create(instant_path(config, instant, DELTA_COMMIT, INFLIGHT), inflight)
-    stat = WriteStat(
-        FILES_GROUP,
-        join_path(FILES, name),
-        FILES,
-        num_writes=records.num_rows,
-        num_inserts=records.num_rows,
-        total_write_bytes=len(content),
-        file_size_in_bytes=len(content),
+    deltacommit.complete(own, instant, stats, OPERATION)
+
+
+def sharded(records: pa.RecordBatch, groups: int) -> Sequence[pa.RecordBatch]:
+    """Records of each file group of a partition."""
+    if groups == 1:
+        return [records]
+    shards = k.shards(records.column("key"), groups)
+    return [records.filter(pa.array(shards == n)) for n in range(groups)]
+
+
+def _stat(partition: str, file_id: str, name: str, rows: int, size: int) -> WriteStat:
+    return WriteStat(
+        file_id,
+        join_path(partition, name),
+        partition,
+        num_writes=rows,
+        num_inserts=rows,
+        total_write_bytes=size,
+        file_size_in_bytes=size,
     )
-    deltacommit.complete(own, instant, [stat], OPERATION)
 
 
 def _is_data_file(partition: str, name: str) -> bool:

@@ -1,59 +1,165 @@
-"""Actions of a table, mirrored in the partition `files` of its metadata table.
+"""Actions of a table, mirrored in the partitions of its metadata table.
 
-Each has one delta commit of the same time, made before the action itself is completed, under the table's lock.
+Each has one delta commit of the same time, made before the action itself is completed, under the table's lock.  An
+index that cannot be kept exactly is dropped, before the delta commit.
 
-Source: HoodieTableMetadataUtil.convertMetadataToRecords of Apache Hudi 0.15; spec "Metadata table", section 7.
+Source: HoodieTableMetadataUtil.convertMetadataToRecords and HoodieBackedTableMetadataWriter of Apache Hudi 0.15; spec
+"Metadata table", section 7.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
 
 from hudi_format.file_names import PARTITION_METADATA
-from hudi_format.model import WriteStat, join_path
+from hudi_format.model import join_path
+from hudi_format.schema.avro import from_avro
+from hudi_format.schema.meta_fields import without_meta
 from hudi_format.storage.protocol import Storage
 from hudi_index.metadata_table.encoding import file_records
+from hudi_index.metadata_table.index_records import location_records
+from hudi_index.metadata_table.keys import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX, file_group_id, shards
 from hudi_timeline import metadata_config
+from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.metadata_config import FILES
-from hudi_timeline.metadata_table import deltacommit
+from hudi_timeline.metadata_table import deltacommit, file_indexes
 from hudi_timeline.metadata_table.deltacommit import GroupChange
-from hudi_timeline.metadata_table.initialisation import FILES_GROUP
+from hudi_timeline.metadata_table.initialisation import FILES_GROUP, epoch_ms, no_filter, no_place, sharded
+from hudi_timeline.metadata_table.key_changes import KeyChanges, key_changes
 from hudi_timeline.metadata_table.own_table import OwnTable, open_own
+from hudi_timeline.metadata_table.reader import MetadataTable
+from hudi_timeline.options.transaction_config import IndexConfig
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.action_metadata import CleanMetadata
+from hudi_timeline.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
+
+_INDEXES = (BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX)
 
 
-def mirror_write(storage: Storage, config: TableConfig, instant: str, stats: Iterable[WriteStat]) -> None:
+@dataclass
+class Mirrored:
+    """What an action leaves of the metadata table.
+
+    Attributes:
+        config: the table's configuration.
+        warnings: about dropped indexes, one sentence each.
+    """
+
+    config: TableConfig
+    warnings: list[str] = field(default_factory=list)
+
+    def drop(self, storage: Storage, partitions: Iterable[str], why: str) -> None:
+        """Drop indexes."""
+        self.config, warning = metadata_config.drop_partitions(
+            storage, self.config, tuple(partitions), why=why
+        )
+        self.warnings += [warning] if warning else []
+
+
+def mirror_write(
+    snapshot: TableSnapshot, instant: str, metadata: CommitMetadata, indexes: IndexConfig
+) -> Mirrored:
     """Mirror a write, or a compaction, that is about to be completed.
 
-    Files of replaced file groups stay listed until they are cleaned.
+    Files of replaced file groups stay listed until they are cleaned; their keys leave the record index at once.
 
     Args:
-        stats: one for each file of the write.
+        snapshot: the table without the write, loaded under the lock.
 
     Raises:
         HudiError: the write must not be completed.
     """
-    if not metadata_config.built(config):
-        return
+    out = Mirrored(snapshot.config)
+    built = metadata_config.built(snapshot.config)
+    if not built:
+        return out
+    storage = snapshot.storage
     files: dict[str, dict[str, int]] = {}
-    for stat in stats:
+    for stat in metadata.stats:
         sizes = {stat.path: stat.file_size_in_bytes, **stat.cdc_files}
         for path, size in sizes.items():
             if path:
                 partition, _, name = path.rpartition("/")
                 there = files.setdefault(partition, {})
                 there[name] = max(size, there.get(name, 0))
-    _apply(open_own(storage), instant, files)
+    own = open_own(storage)
+    changes = {FILES: {FILES_GROUP: GroupChange(file_records(files))}}
+    schema = _schema_of(snapshot, metadata)
+    new = file_indexes.base_files(files)
+    if COLUMN_STATS in built:
+        columns = file_indexes.indexed_columns(schema, indexes.columns)
+        changes[COLUMN_STATS] = _sharded(
+            own, COLUMN_STATS, file_indexes.column_stats_of(storage, new, columns)
+        )
+    if BLOOM_FILTERS in built:
+        filters, lacking = file_indexes.bloom_filters_of(storage, new)
+        if lacking:
+            out.drop(storage, [BLOOM_FILTERS], no_filter(lacking))
+        else:
+            changes[BLOOM_FILTERS] = _sharded(own, BLOOM_FILTERS, filters)
+    if RECORD_INDEX in built and not metadata.compacted:
+        keys = key_changes(snapshot, instant, metadata.stats, metadata.replaced, schema)
+        twice = keys.ambiguous or _known_elsewhere(snapshot, keys)
+        if twice:
+            out.drop(storage, [RECORD_INDEX], no_place(twice))
+        else:
+            records = location_records(keys.keys, keys.group, keys.groups, epoch_ms(instant))
+            changes[RECORD_INDEX] = _sharded(own, RECORD_INDEX, records, keys.gone)
+    deltacommit.apply(own, instant, changes)
+    return out
+
+
+def _schema_of(snapshot: TableSnapshot, metadata: CommitMetadata) -> pa.Schema:
+    """Schema of a write, without meta columns."""
+    text = metadata.extra.get(SCHEMA_KEY)
+    return without_meta(from_avro(text)) if text else snapshot.schema
+
+
+def _known_elsewhere(snapshot: TableSnapshot, changes: KeyChanges) -> str:
+    """A key that comes to a file group while the index has it in another one, which keeps it; "" for none."""
+    fresh = changes.keys.filter(pa.array(~changes.moved))
+    if not len(fresh):
+        return ""
+    found = MetadataTable.of(snapshot).lookup(RECORD_INDEX, fresh)
+    return str(found.column("key")[0].as_py()) if found.num_rows else ""
+
+
+def _sharded(
+    own: OwnTable, partition: str, records: pa.RecordBatch, deletes: pa.Array | None = None
+) -> dict[str, GroupChange]:
+    """Changes of a partition's file groups; none of those that nothing changes in."""
+    gone = pa.array([], pa.string()) if deletes is None else deletes
+    if not records.num_rows and not len(gone):
+        return {}
+    count = len({file_id for _, file_id in own.slices([partition])}) or 1
+    places = shards(gone, count)
+    out = {}
+    for number, content in enumerate(sharded(records, count)):
+        left = tuple(gone.filter(pa.array(places == number)).to_pylist())
+        if content.num_rows or left:
+            out[file_group_id(partition, number)] = GroupChange(content if content.num_rows else None, left)
+    return out
 
 
 def mirror_clean(storage: Storage, config: TableConfig, metadata: CleanMetadata) -> None:
     """Mirror a cleaning whose files are deleted; errors as `mirror_write`."""
-    if not metadata_config.built(config):
+    built = metadata_config.built(config)
+    if not built:
         return
     deleted = {p: did.deleted for p, did in metadata.partitions.items() if did.deleted}
     gone = [p for p, did in metadata.partitions.items() if did.is_partition_deleted]
-    _apply(open_own(storage), metadata.start, {}, deleted, gone=gone)
+    own = open_own(storage)
+    changes = {FILES: {FILES_GROUP: GroupChange(file_records({}, deleted, gone=gone))}}
+    if COLUMN_STATS in built:
+        struck = file_indexes.indexed_columns(load_snapshot(storage, config).schema, None)
+        changes[COLUMN_STATS] = _sharded(own, COLUMN_STATS, file_indexes.struck_stats(deleted, struck))
+    if BLOOM_FILTERS in built:
+        records = file_indexes.struck_filters(deleted, metadata.start)
+        changes[BLOOM_FILTERS] = _sharded(own, BLOOM_FILTERS, records)
+    deltacommit.apply(own, metadata.start, changes)
 
 
 def mirror_rollback(
@@ -63,11 +169,11 @@ def mirror_rollback(
     target: str,
     deleted: Mapping[str, Iterable[str]],
     logs: Mapping[str, Iterable[str]],
-) -> None:
+) -> Mirrored:
     """Mirror a rollback whose files are deleted and whose command blocks are written.
 
     The delta commit of what is rolled back is taken back too.  Where a compaction has merged it, its deleted files are
-    struck out instead.
+    struck out instead, and its indexes are dropped.
 
     Args:
         rollback, target: the instants.
@@ -78,8 +184,9 @@ def mirror_rollback(
     Raises:
         HudiError: the rollback must not be completed.
     """
+    out = Mirrored(config)
     if not metadata_config.built(config):
-        return
+        return out
     own = open_own(storage)
     files: dict[str, dict[str, int]] = {}
     for partition, names in logs.items():
@@ -88,22 +195,12 @@ def mirror_rollback(
             if found is not None:
                 files.setdefault(partition, {})[name] = found.size
     is_merged = target <= own.last_compaction
+    if is_merged:
+        out.drop(storage, _INDEXES, f"the commit {target}, which was rolled back, is merged into it")
     struck = {p: tuple(names) for p, names in deleted.items()} if is_merged else {}
     folders = [p for p in deleted if storage.info(join_path(p, PARTITION_METADATA)) is not None]
-    _apply(own, rollback, files, struck, partitions=folders)
+    records = file_records(files, struck, partitions=folders)
+    deltacommit.apply(own, rollback, {FILES: {FILES_GROUP: GroupChange(records)}})
     if not is_merged:
         deltacommit.roll_back(own, target, rollback)
-
-
-def _apply(
-    own: OwnTable,
-    instant: str,
-    files: Mapping[str, Mapping[str, int]],
-    deleted: Mapping[str, Iterable[str]] | None = None,
-    *,
-    partitions: Iterable[str] = (),
-    gone: Iterable[str] = (),
-) -> None:
-    struck = {p: tuple(names) for p, names in (deleted or {}).items()}
-    records = file_records(files, struck, partitions=partitions, gone=gone)
-    deltacommit.apply(own, instant, {FILES: {FILES_GROUP: GroupChange(records)}})
+    return out

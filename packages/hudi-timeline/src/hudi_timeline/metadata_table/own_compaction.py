@@ -13,21 +13,21 @@ table", section 9.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_format.file_names import base_file_name, parse_base_file
-from hudi_format.file_slice.reader import read_file_slice
 from hudi_format.log.scanner import BlockScope
 from hudi_format.model import FileSlice, WriteStat, join_path
 from hudi_format.storage.open import flush
 from hudi_index.metadata_table.encoding import hfile_of, record_schema
-from hudi_index.metadata_table.files import SCHEMA, metadata_merge
-from hudi_index.metadata_table.merger import FILES as FILE_LIST
+from hudi_index.metadata_table.index_records import plain_schema, written_schema
+from hudi_index.metadata_table.keys import FILES, RECORD_INDEX
+from hudi_index.metadata_table.slice_records import read_records
 from hudi_timeline.concurrency import markers
 from hudi_timeline.file_system_view.listing import list_partition_files
-from hudi_timeline.metadata_config import FILES
 from hudi_timeline.metadata_table.deltacommit import create_if_absent, create_or_same
 from hudi_timeline.metadata_table.own_table import (
     CLEAN_SUFFIX,
@@ -41,6 +41,7 @@ from hudi_timeline.timeline.action_metadata import (
     CleanPlan,
     CompactionOperation,
     CompactionPlan,
+    parse_action,
     render_action,
 )
 from hudi_timeline.timeline.active_timeline import Timeline
@@ -72,10 +73,11 @@ def is_due(own: OwnTable, table: Timeline, delta_commits: int) -> bool:
     return not any(not i.completed and i.time <= deltas[-1].time for i in table.instants)
 
 
-def compact(own: OwnTable, table: Timeline, delta_commits: int) -> str:
+def compact(own: OwnTable, table: Timeline, delta_commits: int, partitions: Collection[str]) -> str:
     """Execute pending compactions, or a new one where it is due; returns its instant, or "".
 
     Args:
+        partitions: of the metadata table; what lies in others is left alone.
         table: the table's own timeline, loaded under the lock.
 
     Raises:
@@ -83,11 +85,11 @@ def compact(own: OwnTable, table: Timeline, delta_commits: int) -> str:
     """
     done = ""
     for pending in own.timeline.pending(COMPACTION):
-        _execute(own, pending.time)
+        _execute(own, pending.time, partitions)
         done = pending.time
     if not done and is_due(own, table, delta_commits):
         done = own.deltas_since_compaction()[-1].time + COMPACTION_SUFFIX
-        slices = merged(own.every_slice([FILES]), done)
+        slices = merged(own.every_slice(partitions), done)
         operations = tuple(
             CompactionOperation(
                 s.partition,
@@ -100,15 +102,18 @@ def compact(own: OwnTable, table: Timeline, delta_commits: int) -> str:
         )
         path = instant_path(own.snapshot.config, done, COMPACTION, REQUESTED)
         own.storage.create(path, CompactionPlan(operations).to_bytes())
-        _execute(own, done)
+        _execute(own, done, partitions)
     return done
 
 
-def _execute(own: OwnTable, instant: str) -> None:
+def _execute(own: OwnTable, instant: str, partitions: Collection[str]) -> None:
     storage, config = own.storage, own.snapshot.config
     create_if_absent(storage, instant_path(config, instant, COMPACTION, INFLIGHT), b"")
-    _remove_leftovers(own, instant)
-    stats = [_merge(own, part, instant) for part in merged(own.every_slice([FILES]), instant)]
+    _remove_leftovers(own, instant, partitions)
+    planned = _planned(own, instant)
+    slices = {g: of for g, of in own.every_slice(partitions).items() if g in planned}
+    made = (_merge(own, part, instant) for part in merged(slices, instant))
+    stats = [stat for stat in made if stat is not None]
     by_partition: dict[str, tuple[WriteStat, ...]] = {}
     for stat in stats:
         by_partition[stat.partition] = (*by_partition.get(stat.partition, ()), stat)
@@ -120,23 +125,36 @@ def _execute(own: OwnTable, instant: str) -> None:
     log.info("%s: compaction %s is completed", storage.uri, instant)
 
 
-def _remove_leftovers(own: OwnTable, instant: str) -> None:
+def _planned(own: OwnTable, instant: str) -> set[tuple[str, str]]:
+    """File groups of a pending compaction's plan."""
+    path = instant_path(own.snapshot.config, instant, COMPACTION, REQUESTED)
+    plan = parse_action(COMPACTION, REQUESTED, own.storage.read(path))
+    assert isinstance(plan, CompactionPlan)
+    return {(o.partition, o.file_id) for o in plan.operations}
+
+
+def _remove_leftovers(own: OwnTable, instant: str, partitions: Collection[str]) -> None:
     """Remove base files of an execution that died, the names of which nothing says."""
-    for partition, entries in list_partition_files(own.storage, [FILES]).items():
+    for partition, entries in list_partition_files(own.storage, partitions).items():
         for entry in entries:
             base = parse_base_file(partition, entry.name)
             if base is not None and base.instant == instant:
                 own.storage.delete(base.path)
 
 
-def _merge(own: OwnTable, part: FileSlice, instant: str) -> WriteStat:
-    """Merge one file slice into a base file; deleted entries are left out, as nothing older is left."""
+def _merge(own: OwnTable, part: FileSlice, instant: str) -> WriteStat | None:
+    """Merge one file slice into a base file; deleted entries are left out, as nothing older is left.
+
+    None where no record is left: the slice stays as it is.
+    """
     storage, timeline = own.storage, own.timeline
     scope = BlockScope(
         visible=timeline.visible(), inflight=frozenset(i.time for i in timeline.pending_writes())
     )
-    batches = list(read_file_slice(storage, part, metadata_merge(scope), SCHEMA))
-    rows = pa.Table.from_batches([_without_deleted(b) for b in batches], SCHEMA)
+    stored = read_records(storage, part, scope, plain_schema(part.partition))
+    rows = _without_deleted(stored, part.partition).cast(written_schema(part.partition))
+    if not rows.num_rows:
+        return None
     name = base_file_name(part.file_id, "0-0-0", instant, "hfile")
     markers.create(storage, instant, part.partition, name, markers.MERGE)
     content = hfile_of(rows)
@@ -160,17 +178,22 @@ def _merge(own: OwnTable, part: FileSlice, instant: str) -> WriteStat:
     )
 
 
-def _without_deleted(batch: pa.RecordBatch) -> pa.RecordBatch:
-    place = batch.schema.get_field_index(FILE_LIST)
+def _without_deleted(batch: pa.RecordBatch, partition: str) -> pa.RecordBatch:
+    """Records without those, or the files in them, that say of themselves that they are deleted."""
+    payload = batch.column(2)
+    if partition == RECORD_INDEX:
+        return batch
+    if partition != FILES:
+        return batch.filter(pc.fill_null(pc.invert(pc.struct_field(payload, "isDeleted")), True))
     lists = [
         None if entries is None else [(n, e) for n, e in entries if not e["isDeleted"]]
-        for entries in batch.column(place).to_pylist()
+        for entries in payload.to_pylist()
     ]
-    column = pa.array(lists, SCHEMA.field(FILE_LIST).type)
-    return batch.set_column(place, SCHEMA.field(FILE_LIST), column)
+    field = batch.schema.field(2)
+    return batch.set_column(2, field, pa.array(lists, field.type))
 
 
-def clean(own: OwnTable) -> int:
+def clean(own: OwnTable, partitions: Collection[str]) -> int:
     """Delete old slices and the markers of finished instants; returns the number of files.
 
     A cleaning that died is done again under its own time.
@@ -181,7 +204,7 @@ def clean(own: OwnTable) -> int:
         if marked not in pending_times:
             markers.delete(storage, marked)
     spent: dict[str, tuple[str, ...]] = {}
-    for (partition, _), slices in own.every_slice([FILES]).items():
+    for (partition, _), slices in own.every_slice(partitions).items():
         with_base = [s for s in slices if s.base_file is not None]
         if len(with_base) <= VERSIONS_RETAINED:
             continue

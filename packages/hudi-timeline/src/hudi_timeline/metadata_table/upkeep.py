@@ -1,8 +1,8 @@
 """Upkeep of the metadata table by a change of its table: kept, made or taken away.
 
 A metadata table that was made is kept up to date, unless the user gives it up, it holds partitions that are not kept
-here, or it does not agree with the timeline.  One is made where the user asks for it.  The caller holds the table's
-lock.
+here, or it does not agree with the timeline.  One is made where the user asks for it, and so is each of its indexes.
+The caller holds the table's lock.
 """
 
 from __future__ import annotations
@@ -12,23 +12,21 @@ from dataclasses import replace
 from hudi_format.errors import HudiError
 from hudi_timeline import metadata_config
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.metadata_config import FILES, drop
+from hudi_timeline.metadata_config import FILES, KEPT, drop, drop_partitions
 from hudi_timeline.metadata_table.initialisation import can_initialise, initialise
 from hudi_timeline.metadata_table.own_table import open_own
-from hudi_timeline.options.transaction_options import METADATA_ENABLE
-
-KEPT = frozenset({FILES})
-"""Partitions that are kept up to date."""
+from hudi_timeline.options.transaction_config import INDEX_FIELDS, TransactionConfig
+from hudi_timeline.options.transaction_options import METADATA_ENABLE, RECORD_INDEX_ENABLE
 
 
 def settle(
-    snapshot: TableSnapshot, enabled: bool | None, *, is_gone: bool = False
+    snapshot: TableSnapshot, options: TransactionConfig, *, is_gone: bool = False
 ) -> tuple[TableSnapshot, str]:
     """Settle what becomes of the metadata table, before or at the end of a change of the table.
 
     Args:
         snapshot: loaded under the lock.
-        enabled: `hoodie.metadata.enable`; None where it was not given.
+        options: what is asked for.
         is_gone: whether its folder is known not to be there.
 
     Returns:
@@ -37,26 +35,39 @@ def settle(
     config = snapshot.config
     why = ""
     if metadata_config.built(config):
-        why = f"{METADATA_ENABLE}=false" if enabled is False else reason_to_drop(snapshot)
+        why = f"{METADATA_ENABLE}=false" if options.metadata_enable is False else reason_to_drop(snapshot)
         if not why:
-            return snapshot, ""
+            switches = options.indexes.switches
+            given_up = [p for p in config.metadata_partitions if switches.get(p) is False]
+            why = ", ".join(f"{INDEX_FIELDS[p]}=false" for p in given_up)
+            config, warning = drop_partitions(snapshot.storage, config, given_up, why=why)
+            return (replace(snapshot, config=config) if warning else snapshot), warning
     config, warning = drop(snapshot.storage, config, is_gone=is_gone, why=why)
     return replace(snapshot, config=config), warning
 
 
-def build(snapshot: TableSnapshot, enabled: bool | None) -> tuple[TableSnapshot, str]:
-    """Make a metadata table where the user asks for one; result as of `settle`.
+def build(snapshot: TableSnapshot, options: TransactionConfig) -> tuple[TableSnapshot, str]:
+    """Make a metadata table, and its indexes, where the user asks for them; result as of `settle`.
 
-    One is made only while nothing is pending, so that the files of storage are those of completed instants.
+    They are made only while nothing is pending, so that the files of storage are those of completed instants.
     """
-    if enabled is not True or metadata_config.built(snapshot.config):
+    config = snapshot.config
+    asked = {p for p, switch in options.indexes.switches.items() if switch}
+    if options.metadata_enable or asked:
+        asked.add(FILES)
+    asked -= set(metadata_config.built(config))
+    if not asked:
         return snapshot, ""
+    names = [METADATA_ENABLE if p == FILES else INDEX_FIELDS[p] for p in KEPT if p in asked]
+    what = "the metadata table" if FILES in asked else f"{', '.join(sorted(asked))} of the metadata table"
     if not can_initialise(snapshot):
-        return (
-            snapshot,
-            f"{METADATA_ENABLE}=true: the metadata table is made by a write that finds nothing pending",
-        )
-    return replace(snapshot, config=initialise(snapshot)), ""
+        return snapshot, f"{names[0]}=true: {what} is made by a write that finds nothing pending"
+    warnings = []
+    if not config.populate_meta_fields and "record_index" in asked:
+        asked.discard("record_index")
+        warnings.append(f"{RECORD_INDEX_ENABLE}=true: a table with virtual keys has no record index")
+    config, refused = initialise(snapshot, asked, options.indexes)
+    return replace(snapshot, config=config), "; ".join((*warnings, *refused))
 
 
 def reason_to_drop(snapshot: TableSnapshot) -> str:
@@ -64,7 +75,7 @@ def reason_to_drop(snapshot: TableSnapshot) -> str:
     config = snapshot.config
     if config.metadata_partitions_inflight:
         return f"{', '.join(config.metadata_partitions_inflight)} is being built by another writer"
-    others = sorted(set(config.metadata_partitions) - KEPT)
+    others = sorted(set(config.metadata_partitions) - set(KEPT))
     if others:
         return f"{', '.join(others)} is not kept up to date by this version"
     try:

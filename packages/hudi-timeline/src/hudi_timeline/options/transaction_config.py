@@ -85,6 +85,36 @@ class LockConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexConfig:
+    """Options of the metadata table's indexes; the defaults are Apache Hudi's.
+
+    Attributes:
+        column_stats, bloom_filters, record_index: whether a write makes or drops one; None: it is kept as it is.
+        columns: of column_stats; None for all top-level ones.
+    """
+
+    column_stats: bool | None = given_value(keys.COLUMN_STATS_ENABLE)
+    columns: tuple[str, ...] | None = given_value(keys.COLUMN_STATS_COLUMNS)
+    column_stats_groups: int = value_of(keys.COLUMN_STATS_GROUPS)
+    bloom_filters: bool | None = given_value(keys.BLOOM_FILTERS_ENABLE)
+    bloom_filters_groups: int = value_of(keys.BLOOM_FILTERS_GROUPS)
+    record_index: bool | None = given_value(keys.RECORD_INDEX_ENABLE)
+    record_index_least: int = value_of(keys.RECORD_INDEX_LEAST_GROUPS)
+    record_index_most: int = value_of(keys.RECORD_INDEX_MOST_GROUPS)
+    record_index_growth: float = value_of(keys.RECORD_INDEX_GROWTH)
+    record_index_bytes: int = value_of(keys.RECORD_INDEX_GROUP_BYTES)
+
+    @property
+    def switches(self) -> dict[str, bool | None]:
+        """What is asked for, by metadata partition."""
+        return {
+            "column_stats": self.column_stats,
+            "bloom_filters": self.bloom_filters,
+            "record_index": self.record_index,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class TransactionConfig:
     """Options of a transaction; the defaults are Apache Hudi's.
 
@@ -97,6 +127,7 @@ class TransactionConfig:
         conflict_retries: how often a write that lost to another one is run again.
         running_wait_ms: how long the policy EAGER waits for a live pending write.
         lock: of the table's lock.
+        indexes: of the metadata table.
         raw: what was given, for the store of the lock's folder.
     """
 
@@ -114,6 +145,7 @@ class TransactionConfig:
     consistency_most_ms: int = value_of(CONSISTENCY_MOST_MS)
     consistency_checks: int = value_of(CONSISTENCY_CHECKS)
     metadata_enable: bool | None = given_value(METADATA_ENABLE)
+    indexes: IndexConfig = field(default_factory=IndexConfig)
     durability: str = value_of(DURABILITY)
     allow_empty: bool = value_of(ALLOW_EMPTY_COMMIT)
     raw: Mapping[str, str] = field(default_factory=dict)
@@ -121,6 +153,7 @@ class TransactionConfig:
 
 TRANSACTION_FIELDS = keys_of(TransactionConfig)
 LOCK_FIELDS = keys_of(LockConfig)
+INDEX_FIELDS = keys_of(IndexConfig)
 
 _ZOOKEEPER = (keys.ZOOKEEPER, keys.ZOOKEEPER_IMPLICIT)
 _DYNAMODB = (keys.DYNAMODB, keys.DYNAMODB_IMPLICIT)
@@ -160,7 +193,29 @@ def transaction_config(given: ParsedOptions) -> TransactionConfig:
     values: dict[str, Any] = {n: given.parsed[k] for n, k in TRANSACTION_FIELDS.items() if k in given.parsed}
     if values.get("mode") == OPTIMISTIC:
         values["failed_writes"] = LAZY  # writers must not roll back each other
-    return TransactionConfig(**values, lock=_lock_config(given), raw=given.text)
+    indexes = _index_config(given, values.get("metadata_enable"))
+    return TransactionConfig(**values, lock=_lock_config(given), indexes=indexes, raw=given.text)
+
+
+def _index_config(given: ParsedOptions, metadata_enable: bool | None) -> IndexConfig:
+    values: dict[str, Any] = {n: given.parsed[k] for n, k in INDEX_FIELDS.items() if k in given.parsed}
+    found = IndexConfig(**values)
+    asked = [INDEX_FIELDS[name] for name, switch in found.switches.items() if switch]
+    if asked and metadata_enable is False:
+        raise ConflictingOptionError(
+            f"{given.given_as[asked[0]]}=true asks for an index of the metadata table, and {METADATA_ENABLE}=false "
+            "drops it",
+            remedy=f"set {METADATA_ENABLE}=true, or leave the index out.",
+            option=str(asked[0]),
+        )
+    if found.record_index_least > found.record_index_most:
+        raise ConflictingOptionError(
+            f"{keys.RECORD_INDEX_LEAST_GROUPS}={found.record_index_least} is more than "
+            f"{keys.RECORD_INDEX_MOST_GROUPS}={found.record_index_most}",
+            remedy="set the least to no more than the greatest.",
+            option=str(keys.RECORD_INDEX_LEAST_GROUPS),
+        )
+    return found
 
 
 def _lock_config(given: ParsedOptions) -> LockConfig:

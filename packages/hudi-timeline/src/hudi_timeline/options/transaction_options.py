@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from hudi_timeline.options.config_key import ConfigKey, Unsupported, is_given
 from hudi_timeline.options.option_types import (
     BOOLEAN,
+    BYTES,
+    FIELDS,
     MILLISECONDS,
     NAME,
     TEXT,
@@ -14,6 +16,7 @@ from hudi_timeline.options.option_types import (
     OptionType,
     choice,
     class_or_function,
+    number,
     whole,
 )
 
@@ -229,6 +232,60 @@ METADATA_ENABLE = ConfigKey(
     "hoodie.metadata.enable", BOOLEAN, "true", since="0.7.0",
     doc="true: snapshots list files through the metadata table, and a write makes one; false: a write drops it. "
     "Not given: folders are listed, and a metadata table that is there is kept up to date."
+)
+COLUMN_STATS_ENABLE = ConfigKey(
+    "hoodie.metadata.index.column.stats.enable", BOOLEAN, "false", since="0.11.0",
+    doc="true: a write makes the metadata table's partition column_stats, with the bounds of columns in each file; "
+    "false: a write drops it. Not given: one that is there is kept up to date."
+)
+COLUMN_STATS_COLUMNS = ConfigKey(
+    "hoodie.metadata.index.column.stats.column.list", FIELDS, since="0.11.0",
+    doc="Columns of column_stats, nested ones by dot path. All top-level columns if not given."
+)
+COLUMN_STATS_GROUPS = ConfigKey(
+    "hoodie.metadata.index.column.stats.file.group.count", whole(1, 9999, unit="file groups"), "2", since="0.11.0",
+    doc="File groups of column_stats, when it is made."
+)
+BLOOM_FILTERS_ENABLE = ConfigKey(
+    "hoodie.metadata.index.bloom.filter.enable", BOOLEAN, "false", since="0.11.0",
+    doc="true: a write makes the metadata table's partition bloom_filters, with the filters of base files; false: a "
+    "write drops it. Not given: one that is there is kept up to date."
+)
+BLOOM_FILTERS_COLUMNS = ConfigKey(
+    "hoodie.metadata.index.bloom.filter.column.list", FIELDS, since="0.11.0",
+    doc="Columns of bloom_filters: the record key alone, as in base files.",
+    unsupported=Unsupported(
+        lambda found: found not in (None, (), ("_hoodie_record_key",)), "bloom filters of other columns than the key",
+        "leave it out: the record key is indexed"
+    )
+)
+BLOOM_FILTERS_GROUPS = ConfigKey(
+    "hoodie.metadata.index.bloom.filter.file.group.count", whole(1, 9999, unit="file groups"), "4", since="0.11.0",
+    doc="File groups of bloom_filters, when it is made."
+)
+RECORD_INDEX_ENABLE = ConfigKey(
+    "hoodie.metadata.record.index.enable", BOOLEAN, "false", since="0.14.0",
+    alternatives=("hoodie.metadata.global.record.level.index.enable",),
+    doc="true: a write makes the metadata table's partition record_index, with the file group of each record key, "
+    "where each key is in one; false: a write drops it. Not given: one that is there is kept up to date."
+)
+RECORD_INDEX_LEAST_GROUPS = ConfigKey(
+    "hoodie.metadata.record.index.min.filegroup.count", whole(1, 9999, unit="file groups"), "10", since="0.14.0",
+    alternatives=("hoodie.metadata.global.record.level.index.min.filegroup.count",),
+    doc="Least number of file groups of record_index, when it is made."
+)
+RECORD_INDEX_MOST_GROUPS = ConfigKey(
+    "hoodie.metadata.record.index.max.filegroup.count", whole(1, 10000, unit="file groups"), "10000", since="0.14.0",
+    alternatives=("hoodie.metadata.global.record.level.index.max.filegroup.count",),
+    doc="Greatest number of file groups of record_index, when it is made."
+)
+RECORD_INDEX_GROWTH = ConfigKey(
+    "hoodie.metadata.record.index.growth.factor", number(above=0), "2.0", since="0.14.0",
+    doc="How many times as many keys as there are the file groups of record_index are made for."
+)
+RECORD_INDEX_GROUP_BYTES = ConfigKey(
+    "hoodie.metadata.record.index.max.filegroup.size", BYTES, "1073741824", since="0.14.0",
+    doc="Size of a file group of record_index that their number is chosen for."
 )
 ALLOW_EMPTY_COMMIT = ConfigKey(
     "hoodie.allow.empty.commit", BOOLEAN, "true", doc="A write without rows makes a commit."

@@ -155,13 +155,7 @@ UNSUPPORTED = (
             other_than("org.apache.hudi.client.WriteStatus"), "a class of the JVM", "leave it out"
         )
     ),
-    refused_if_true("hoodie.metadata.index.column.stats.enable", "the column_stats index", _LATER, since="0.11.0"),
-    refused_if_true("hoodie.metadata.index.bloom.filter.enable", "the bloom_filters index", _LATER, since="0.11.0"),
     refused_if_true("hoodie.metadata.bloom.filter.enable", "the bloom_filters index", _LATER, since="1.1.0"),
-    refused_if_true(
-        "hoodie.metadata.record.index.enable", "the record index", _LATER, since="0.14.0",
-        alternatives=("hoodie.metadata.global.record.level.index.enable",)
-    ),
     refused_if_true("hoodie.metadata.record.level.index.enable", "the record index", _LATER, since="1.1.0"),
     refused_if_true("hoodie.metadata.index.expression.enable", "expression indexes", _LATER, since="1.0.0"),
     refused_if_given("hoodie.metadata.index.secondary.column", "secondary indexes", _LATER, since="1.0.1"),

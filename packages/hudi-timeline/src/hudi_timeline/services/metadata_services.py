@@ -44,10 +44,11 @@ def maintain(context: ServiceContext, config: ServiceConfig) -> None:
     with context.locked() as snapshot:
         if FILES not in context.table.metadata_partitions:
             return
-        timeline = snapshot.timeline
-        if not own_compaction.compact(open_own(context.storage), timeline, config.metadata_delta_commits):
+        timeline, partitions = snapshot.timeline, context.table.metadata_partitions
+        own = open_own(context.storage)
+        if not own_compaction.compact(own, timeline, config.metadata_delta_commits, partitions):
             return
-        own_compaction.clean(open_own(context.storage))
+        own_compaction.clean(open_own(context.storage), partitions)
         _archive(open_own(context.storage), timeline, config)
 
 

@@ -117,6 +117,7 @@ def restore(
         warnings = _out_of_order(context, timeline, undone, to)
         # It lists files that are deleted now, and is made anew when they are.
         is_listed = metadata_config.FILES in snapshot.config.metadata_partitions
+        had = snapshot.config.metadata_partitions
         if is_listed:
             metadata_config.drop(storage, snapshot.config)
         take_back(storage, timeline, paths_of(needed), by="restore", after=to)
@@ -145,7 +146,8 @@ def restore(
         after = replace(snapshot, config=table_config.load(storage)).reloaded()
         context.sweep(after.timeline, marked, beating)
         if is_listed and can_initialise(after):
-            context.table = initialise(after)
+            context.table, not_made = initialise(after, had, context.options.indexes)
+            context.warnings += not_made
     deleted = sum(r.files_deleted for r in rolled)
     blocks = sum(len(p.command_logs) for r in rolled for p in r.partitions.values())
     result = RestoreResult(

@@ -124,7 +124,7 @@ class ServiceContext:
 
     def settle_metadata_table(self, snapshot: TableSnapshot, *, is_gone: bool = False) -> None:
         """Take a metadata table away that is not kept, under the lock, with an entry in `warnings`."""
-        settled, warning = upkeep.settle(snapshot, self.options.metadata_enable, is_gone=is_gone)
+        settled, warning = upkeep.settle(snapshot, self.options, is_gone=is_gone)
         self.table = settled.config
         if warning:
             self.warnings.append(warning)

@@ -171,10 +171,10 @@ def _begin(
         if options.failed_writes == EAGER:
             dead = _dead_writes(snapshot, options, beating)
         no_metadata_table = not listed.has(metadata_config.FOLDER)
-        snapshot, warning = upkeep.settle(snapshot, options.metadata_enable, is_gone=no_metadata_table)
+        snapshot, warning = upkeep.settle(snapshot, options, is_gone=no_metadata_table)
         if options.failed_writes == EAGER:
             snapshot = _repair(snapshot, dead, marked, beating, options)
-        snapshot, not_made = upkeep.build(snapshot, options.metadata_enable)
+        snapshot, not_made = upkeep.build(snapshot, options)
         instant, beat = _announce(snapshot, action, options, now, RunningCall.here())
     warnings = tuple(w for w in (warning, not_made) if w)
     transaction = Transaction(snapshot, instant, action, operation, options, lock, beat, warnings)
@@ -439,7 +439,7 @@ class Transaction:
         participants: Sequence[Participant],
         recheck: schema_rebase.Recheck | None,
     ) -> CommitMetadata:
-        metadata = self._check_ours(metadata, recheck)
+        metadata, now = self._check_ours(metadata, recheck)
         prepared: list[Participant] = []
         try:
             for participant in participants:
@@ -447,7 +447,10 @@ class Transaction:
                 participant.prepare(self, metadata)
             self._delete_other_attempts(metadata)
             self._mirrored = True
-            mirror.mirror_write(self.storage, self.config, self.instant, metadata.stats)
+            now = replace(now, config=table_config.load(self.storage)) if prepared else now
+            mirrored = mirror.mirror_write(now, self.instant, metadata, self._options.indexes)
+            self.config = mirrored.config
+            self.warnings += mirrored.warnings
             # The last moment: preparing may have taken long.
             self._lock.verify()
             self._heartbeat.check()
@@ -471,8 +474,10 @@ class Transaction:
             self._tidy()
         return metadata
 
-    def _check_ours(self, metadata: CommitMetadata, recheck: schema_rebase.Recheck | None) -> CommitMetadata:
-        """Check that the write may be completed; returns its final metadata."""
+    def _check_ours(
+        self, metadata: CommitMetadata, recheck: schema_rebase.Recheck | None
+    ) -> tuple[CommitMetadata, TableSnapshot]:
+        """Check that the write may be completed; returns its final metadata, and the table without it."""
         self._lock.verify()
         self._heartbeat.check()
         snapshot = replace(self.snapshot, config=table_config.load(self.storage)).reloaded()
@@ -489,14 +494,14 @@ class Transaction:
             feature_gate.check_write(
                 self.storage, config, timeline, self._options, self.operation, read=snapshot.commits.get
             )
-            snapshot, warning = upkeep.settle(snapshot, self._options.metadata_enable)
+            snapshot, warning = upkeep.settle(snapshot, self._options)
             self.warnings += [warning] if warning else []
         self.config = snapshot.config
         if self.storage.is_local:
             # Version 6 notes the time of completion as that of the file: readers in the order of completion that went
             # up to the newest commit would miss one of the same time.
             wait_for_next_tick(max((i.mtime_ms for i in timeline.completed_writes()), default=0))
-        return metadata
+        return metadata, snapshot
 
     def _delete_other_attempts(self, metadata: CommitMetadata) -> None:
         """Delete marked files that the commit does not name: failed and repeated attempts."""
@@ -556,7 +561,7 @@ class Transaction:
             with self._lock.held():
                 # Whether there is a metadata table by now, which the rollback goes into.
                 self.config = table_config.load(self.storage)
-                now, warning = upkeep.settle(self.now(), self._options.metadata_enable)
+                now, warning = upkeep.settle(self.now(), self._options)
                 self.warnings += [warning] if warning else []
                 own = next(
                     (i for i in now.timeline.instants if i.time == self.instant and i.action == self.action),

@@ -11,10 +11,10 @@ from hudi_format.errors import SchemaError
 from hudi_format.merge.laws import LawReport, check_laws
 from hudi_format.merge.payloads import MergeRule, payload_rule
 from hudi_format.merge.user_merger import MERGE, MergeFunction, custom_rule, merge_text
+from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.registry import canonical
 from hudi_timeline.options.table_options import PAYLOAD
-from hudi_timeline.reading.merged_query import slice_merge
 from hudi_timeline.reading.scan import Scan
 
 

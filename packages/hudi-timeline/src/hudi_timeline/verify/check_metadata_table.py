@@ -31,9 +31,9 @@ from hudi_index.bloom.key_observer import BLOOM
 from hudi_index.metadata_table.files import metadata_merge
 from hudi_timeline.file_system_view.file_slices import merged_slices
 from hudi_timeline.file_system_view.listing import list_partition_files
+from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import open_snapshot
 from hudi_timeline.metadata_config import FILES, FOLDER, built
-from hudi_timeline.reading.merged_query import slice_merge
 from hudi_timeline.reading.metadata_listing import GONE, NOT_LISTED, OTHER_SIZE, differences
 from hudi_timeline.table_config import META_FOLDER
 from hudi_timeline.verify.check_keys import SliceKeys

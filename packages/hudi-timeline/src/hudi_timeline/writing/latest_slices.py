@@ -11,8 +11,8 @@ from hudi_format.schema.meta_fields import with_meta
 from hudi_index.lookup import LoggedFiles, LookupTask
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slices import CommittedLogs, newest_with_ranges, pending_compactions
+from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.reading.merged_query import slice_merge
 from hudi_timeline.writing.bucket_index import with_groups
 from hudi_timeline.writing.write_plan import Plan, lookup_task
 

@@ -33,9 +33,10 @@ from hudi_index.bloom.key_observer import BloomSettings, observer_of
 from hudi_timeline.concurrency import markers
 from hudi_timeline.concurrency.marked_files import confirm_marked, start_marked
 from hudi_timeline.file_system_view.file_slices import committed_logs, known_ranges
+from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.compaction_config import CompactionConfig
-from hudi_timeline.reading.merged_query import merged_schema, slice_merge
+from hudi_timeline.reading.merged_query import merged_schema
 from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL
 from hudi_timeline.timeline.instant import COMPACTION, INFLIGHT, LOG_COMPACTION, instant_path
 

@@ -1,0 +1,296 @@
+"""Records of the metadata table's indexes, to be written: column statistics, bloom filters, locations of keys.
+
+Of table version 6: the columns of what is written are those of its record schema, `written_schema`.
+
+Source: HoodieMetadataPayload of Apache Hudi 0.15; spec "Metadata table", sections 3 and 5.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal, InvalidOperation
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_format.parquet.row_groups import RowGroup
+from hudi_format.schema.avro import from_avro
+from hudi_index.metadata_table import keys as k
+from hudi_index.metadata_table.encoding import stored_schema
+from hudi_index.metadata_table.merger import STATS
+from hudi_index.metadata_table.records import BLOOM, LOCATION, payload_field
+
+_UNKNOWN = -1
+_DECIMAL_SCALE, _DECIMAL_DIGITS = 15, 30
+# Members of the union of a bound, by what holds of the column's type.
+_MEMBERS = (
+    (pa.types.is_boolean, 0),
+    (lambda t: pa.types.is_int8(t) or pa.types.is_int16(t) or pa.types.is_int32(t), 1),
+    (lambda t: pa.types.is_int64(t) or pa.types.is_timestamp(t), 2),
+    (pa.types.is_binary, 5),
+    (pa.types.is_string, 6),
+    (pa.types.is_date32, 7),
+    (pa.types.is_decimal128, 8),
+)
+_TIME_OF_DAY = "member9"
+# A file id is a UUID with an index, or a text of its own.
+_BY_UUID, _BY_TEXT = 0, 1
+_NO_INDEX = -1
+_HALF = 1 << 63
+
+
+@cache
+def written_schema(partition: str) -> pa.Schema:
+    """Columns of a metadata partition's records in a table of version 6: key, type and the partition's own field."""
+    key, kind, payload = plain_schema(partition)
+    if partition == k.COLUMN_STATS:
+        payload = payload.with_type(pa.struct([_with_times(f) for f in payload.type]))
+    return pa.schema([key, kind, payload])
+
+
+@cache
+def plain_schema(partition: str) -> pa.Schema:
+    """Columns to read records in that are written again: as `written_schema`, with times of day as numbers."""
+    own = from_avro(stored_schema(), times_as_numbers=True)
+    return pa.schema([own.field(n).with_nullable(True) for n in ("key", "type", payload_field(partition))])
+
+
+def _with_times(field: pa.Field) -> pa.Field:
+    """A field of statistics; of a bound, with the member that is a time of day."""
+    if not pa.types.is_struct(field.type):
+        return field
+    time = pa.struct([pa.field("value", pa.time64("us"), nullable=False)])
+    members = [f.with_type(time) if f.name == _TIME_OF_DAY else f for f in field.type]
+    return field.with_type(pa.struct(members))
+
+
+def _batch(partition: str, keys: Sequence[str], kind: int, payloads: Sequence[Any]) -> pa.RecordBatch:
+    schema = written_schema(partition)
+    columns = [
+        pa.array(keys, pa.string()),
+        pa.repeat(pa.scalar(kind, pa.int32()), len(keys)),
+        pa.array(payloads, schema.field(2).type),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+# --- column statistics ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRange:
+    """Statistics of a column of a file.
+
+    Attributes:
+        low, high: bounds; None where they are not known.
+        values, nulls, packed, unpacked: values with nulls, nulls, bytes in the file and before compression; -1 for
+            unknown.
+    """
+
+    low: pa.Scalar | None = None
+    high: pa.Scalar | None = None
+    values: int = _UNKNOWN
+    nulls: int = _UNKNOWN
+    packed: int = _UNKNOWN
+    unpacked: int = _UNKNOWN
+
+
+def ranges_of(groups: Sequence[RowGroup], columns: Mapping[str, pa.DataType]) -> dict[str, ColumnRange]:
+    """Statistics of a Parquet file's columns by dotted path, from its footer; those that it does not have are absent.
+
+    Bounds of floats are left out: Parquet's leave NaN out of account, which Apache Hudi's readers take for greater
+    than all other values.
+    """
+    out = {}
+    for name, kind in columns.items():
+        chunks = [g.columns[name] for g in groups if name in g.columns]
+        if not chunks or len(chunks) != len(groups):
+            continue
+        filled = [c for c in chunks if c.nulls is None or c.nulls < c.num_values]
+        bounds = [None if pa.types.is_floating(kind) else c.bounds(kind) for c in filled]
+        known = [b for b in bounds if b is not None]
+        low = high = None
+        if known and len(known) == len(bounds):
+            low = min((b[0] for b in known), key=_order)
+            high = max((b[1] for b in known), key=_order)
+        nulls = [c.nulls for c in chunks]
+        out[name] = ColumnRange(
+            low,
+            high,
+            sum(c.num_values for c in chunks),
+            _UNKNOWN if None in nulls else sum(n for n in nulls if n is not None),
+            sum(c.packed for c in chunks),
+            sum(c.unpacked for c in chunks),
+        )
+    return out
+
+
+def _order(value: pa.Scalar) -> Any:
+    if pa.types.is_timestamp(value.type):
+        return value.value
+    plain = value.as_py()
+    return plain.encode() if isinstance(plain, str) else plain
+
+
+def column_stats_records(
+    ranges: Mapping[tuple[str, str], Mapping[str, ColumnRange]],
+    deleted: Mapping[tuple[str, str], Sequence[str]] | None = None,
+) -> pa.RecordBatch:
+    """Records of `column_stats`.
+
+    Args:
+        ranges: by partition path and file name, then by column.
+        deleted: columns whose statistics are struck out, by partition path and file name.
+    """
+    keys: list[str] = []
+    payloads: list[dict[str, Any]] = []
+    for (partition, name), columns in ranges.items():
+        for column, found in columns.items():
+            keys.append(k.column_stats_key(column, partition, name))
+            payloads.append(_stats(name, column, found, deleted=False))
+    for (partition, name), struck in (deleted or {}).items():
+        for column in struck:
+            keys.append(k.column_stats_key(column, partition, name))
+            payloads.append(_stats(name, column, ColumnRange(), deleted=True))
+    return _batch(k.COLUMN_STATS, keys, k.STATS, payloads)
+
+
+def _stats(name: str, column: str, found: ColumnRange, *, deleted: bool) -> dict[str, Any]:
+    low, high = _wrapped(found.low), _wrapped(found.high)
+    if low is None or high is None:
+        low = high = None
+    return {
+        "fileName": name, "columnName": column, "minValue": low, "maxValue": high, "valueCount": found.values,
+        "nullCount": found.nulls, "totalSize": found.packed, "totalUncompressedSize": found.unpacked,
+        "isDeleted": deleted,
+    }  # fmt: skip
+
+
+def _wrapped(value: pa.Scalar | None) -> dict[str, Any] | None:
+    """A bound as the union's member for its type; None where there is none."""
+    if value is None:
+        return None
+    member = next((n for holds, n in _MEMBERS if holds(value.type)), None)
+    if member is None:
+        return None
+    plain = value.value if pa.types.is_temporal(value.type) else value.as_py()
+    if pa.types.is_decimal128(value.type):
+        plain = _decimal(plain)
+        if plain is None:
+            return None
+    return {f"member{member}": {"value": plain}}
+
+
+def _decimal(value: Decimal) -> Decimal | None:
+    """A decimal in the digits that records have; None where it has others."""
+    context = Context(prec=_DECIMAL_DIGITS)
+    try:
+        scaled = value.quantize(Decimal(1).scaleb(-_DECIMAL_SCALE), context=context)
+    except InvalidOperation:
+        return None
+    return scaled if scaled == value else None
+
+
+# --- bloom filters -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FooterFilter:
+    """Bloom filter of a file: its type, its text in base64 as in a footer, and the instant of the write."""
+
+    type_code: str
+    text: bytes
+    instant: str
+
+
+def bloom_filter_records(
+    filters: Mapping[tuple[str, str], FooterFilter], deleted: Mapping[tuple[str, str], str] | None = None
+) -> pa.RecordBatch:
+    """Records of `bloom_filters`.
+
+    Args:
+        filters: by partition path and file name.
+        deleted: instants of the deletion of files, by partition path and file name.
+    """
+    rows = [(place, f, False) for place, f in filters.items()]
+    rows += [(place, FooterFilter("", b"", at), True) for place, at in (deleted or {}).items()]
+    return _batch(
+        k.BLOOM_FILTERS,
+        [k.bloom_filter_key(*place) for place, _, _ in rows],
+        k.BLOOM,
+        [
+            {"type": f.type_code, "timestamp": f.instant, "bloomFilter": f.text, "isDeleted": gone}
+            for _, f, gone in rows
+        ],
+    )
+
+
+# --- record index --------------------------------------------------------------------------------------
+
+
+def location_records(
+    keys: pa.Array, group: np.ndarray, groups: Sequence[tuple[str, str]], instant_ms: int | Sequence[int]
+) -> pa.RecordBatch:
+    """Records of `record_index`.
+
+    Args:
+        keys: record keys, each once.
+        group: number of each key's file group.
+        groups: partition path and file id of the file groups.
+        instant_ms: of the commit that put the keys there, or of that of each file group.
+    """
+    times = [instant_ms] * len(groups) if isinstance(instant_ms, int) else instant_ms
+    kind = written_schema(k.RECORD_INDEX).field(2).type
+    known = pa.array(
+        [_location(p, file_id, at) for (p, file_id), at in zip(groups, times, strict=True)], kind
+    )
+    columns = [
+        keys.cast(pa.string()),
+        pa.repeat(pa.scalar(k.LOCATION, pa.int32()), len(keys)),
+        known.take(pa.array(group, pa.int64())),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=written_schema(k.RECORD_INDEX))
+
+
+def _location(partition: str, file_id: str, instant_ms: int) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "partitionName": partition, "instantTime": instant_ms, "fileId": "", "fileIdEncoding": _BY_UUID,
+    }  # fmt: skip
+    text, dash, number = file_id[:36], file_id[36:37], file_id[37:]
+    index = int(number) if dash == "-" and number.isascii() and number.isdecimal() else _NO_INDEX
+    try:
+        value = uuid.UUID(text).int
+    except ValueError:
+        value = -1
+    # One that does not come back as it is, such as one in capitals, is kept as text.
+    back = str(uuid.UUID(int=value)) if value >= 0 else ""
+    if file_id != (back if index == _NO_INDEX else f"{back}-{index}") or index >= _HALF >> 32:
+        return out | {
+            "fileId": file_id, "fileIdEncoding": _BY_TEXT, "fileIdHighBits": -1, "fileIdLowBits": -1,
+            "fileIndex": _NO_INDEX,
+        }  # fmt: skip
+    high, low = value >> 64, value & (2**64 - 1)
+    return out | {"fileIdHighBits": _signed(high), "fileIdLowBits": _signed(low), "fileIndex": index}
+
+
+def _signed(half: int) -> int:
+    return half - 2 * _HALF if half >= _HALF else half
+
+
+__all__ = [
+    "BLOOM",
+    "LOCATION",
+    "STATS",
+    "ColumnRange",
+    "FooterFilter",
+    "bloom_filter_records",
+    "column_stats_records",
+    "location_records",
+    "plain_schema",
+    "ranges_of",
+    "written_schema",
+]

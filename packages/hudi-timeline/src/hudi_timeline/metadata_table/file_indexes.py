@@ -1,0 +1,117 @@
+"""What the metadata table's indexes say of files: statistics of columns, and bloom filters, from their footers.
+
+Log files have neither here: a file that `column_stats` does not know is never left out, by Apache Hudi's readers nor by
+ours.
+
+Source: HoodieTableMetadataUtil.convertMetadataToColumnStatsRecords and convertMetadataToBloomFilterRecords of Apache
+Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+
+from hudi_format.file_names import parse_base_file
+from hudi_format.model import BaseFile
+from hudi_format.parquet.footer import read_entries
+from hudi_format.parquet.row_groups import read_row_groups
+from hudi_format.schema.meta_fields import META_COLUMNS
+from hudi_format.storage.protocol import Storage
+from hudi_index.bloom.key_observer import BLOOM, TYPE_CODE
+from hudi_index.metadata_table.index_records import (
+    FooterFilter,
+    bloom_filter_records,
+    column_stats_records,
+    ranges_of,
+)
+
+THREADS = 8
+PARQUET = ".parquet"
+_DEFAULT_TYPE = "SIMPLE"
+
+Columns = Mapping[str, pa.DataType]
+"""Types of indexed columns by dotted path."""
+
+
+def indexed_columns(schema: pa.Schema, asked: Sequence[str] | None) -> Columns:
+    """Columns of `column_stats`, meta columns included.
+
+    Args:
+        schema: the table's.
+        asked: as of `IndexConfig.columns`; names that the table does not have are left out.
+    """
+    every = {name: pa.string() for name in META_COLUMNS}
+    every |= {f.name: f.type for f in schema if f.name not in every}
+    if asked is None:
+        return {n: t for n, t in every.items() if not pa.types.is_nested(t)}
+    out = {}
+    for name in dict.fromkeys((*META_COLUMNS[:1], *META_COLUMNS[2:4], *asked)):
+        root, *inner = name.split(".")
+        found = every.get(root)
+        for part in inner:
+            of = found if found is not None and pa.types.is_struct(found) else None
+            found = of.field(part).type if of is not None and of.get_field_index(part) >= 0 else None
+        if found is not None and not pa.types.is_nested(found):
+            out[name] = found
+    return out
+
+
+def base_files(listed: Mapping[str, Mapping[str, int]]) -> list[BaseFile]:
+    """Parquet base files among files, which are sizes by name, by partition path."""
+    found = (
+        parse_base_file(partition, name, size)
+        for partition, names in listed.items()
+        for name, size in names.items()
+        if name.endswith(PARQUET)
+    )
+    return [f for f in found if f is not None]
+
+
+def column_stats_of(storage: Storage, files: Sequence[BaseFile], columns: Columns) -> pa.RecordBatch:
+    """Records of `column_stats` for base files.
+
+    Raises:
+        MissingFileError, CorruptFileError, UnsupportedError, StorageError: of a footer.
+    """
+    with ThreadPoolExecutor(THREADS) as pool:
+        groups = list(pool.map(lambda f: read_row_groups(storage, f.path, columns), files))
+    ranges = {
+        (f.partition, f.name): ranges_of(found, columns) for f, found in zip(files, groups, strict=True)
+    }
+    return column_stats_records(ranges)
+
+
+def bloom_filters_of(storage: Storage, files: Sequence[BaseFile]) -> tuple[pa.RecordBatch, str]:
+    """Records of `bloom_filters` for base files, and the path of one that has no filter ("" for none).
+
+    Raises:
+        as `column_stats_of`.
+    """
+
+    def read(file: BaseFile) -> FooterFilter | None:
+        entries = read_entries(storage, file.path, size=file.size)
+        text = entries.values.get(BLOOM)
+        if text is None:
+            return None
+        return FooterFilter(entries.text(TYPE_CODE) or _DEFAULT_TYPE, bytes(text), file.instant)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = list(pool.map(read, files))
+    filters = {(f.partition, f.name): text for f, text in zip(files, found, strict=True) if text is not None}
+    lacking = next((f.path for f, text in zip(files, found, strict=True) if text is None), "")
+    return bloom_filter_records(filters), lacking
+
+
+def struck_stats(deleted: Mapping[str, Sequence[str]], columns: Columns) -> pa.RecordBatch:
+    """Records of `column_stats` that strike deleted files out; names by partition path."""
+    gone = {(p, n): tuple(columns) for p, names in deleted.items() for n in names if n.endswith(PARQUET)}
+    return column_stats_records({}, gone)
+
+
+def struck_filters(deleted: Mapping[str, Sequence[str]], instant: str) -> pa.RecordBatch:
+    """Records of `bloom_filters` that strike deleted files out; names by partition path."""
+    gone = {(p, n): instant for p, names in deleted.items() for n in names if n.endswith(PARQUET)}
+    return bloom_filter_records({}, gone)

@@ -1,0 +1,246 @@
+"""Keys that a write adds to file groups, takes away or moves, for the record index.
+
+    keys of a file group's slice before the write and after it -> what came, what went
+
+Only file groups whose keys may have changed are read, their key columns alone: rewritten base files with inserts or
+deletes, new ones, those that are replaced, log files with deletes or behind deletes.  The index has one place per key:
+a key that two file groups hold has none, and is named as `ambiguous`.
+
+Source: HoodieBackedTableMetadataWriter.getRecordIndexUpserts of Apache Hudi 0.15, which goes by the write statuses: a
+delete that the ordering value overrules stays without a place there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.file_names import parse_base_file, parse_log_file
+from hudi_format.file_slice.reader import SliceMerge, read_file_slice
+from hudi_format.log.block import BlockType
+from hudi_format.log.reader import LogFileReader
+from hudi_format.log.scanner import BlockScope
+from hudi_format.merge.payloads import IS_DELETED, MergeRule
+from hudi_format.merge.record_merger import one_array
+from hudi_format.model import BaseFile, FileSlice, LogFile, VisibleInstants, WriteStat
+from hudi_format.parquet.reader import read_keys
+from hudi_format.schema.meta_fields import RECORD_KEY, with_meta
+from hudi_format.storage.protocol import Storage
+from hudi_timeline import table_config
+from hudi_timeline.file_system_view.file_slices import newest_slices_of
+from hudi_timeline.file_system_view.slice_merge import slice_merge
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
+
+THREADS = 8
+Group = tuple[str, str]
+"""Partition path and file id."""
+_NO_KEYS = pa.array([], pa.string())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyChanges:
+    """Changes of the record index.
+
+    Attributes:
+        keys: new keys of file groups, each once.
+        group: number of each key's file group in `groups`.
+        gone: keys that no file group has any longer.
+        moved: whether a new key was in another file group before, which has lost it.
+        ambiguous: a key that is in two of the file groups; "" for none.
+    """
+
+    keys: pa.Array
+    group: np.ndarray
+    groups: tuple[Group, ...]
+    gone: pa.Array
+    moved: np.ndarray
+    ambiguous: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """Slice of a file group before the write and after it; None for none."""
+
+    group: Group
+    before: FileSlice | None
+    after: FileSlice | None
+
+
+def key_changes(
+    snapshot: TableSnapshot,
+    instant: str,
+    stats: Iterable[WriteStat],
+    replaced: Mapping[str, Sequence[str]],
+    schema: pa.Schema,
+) -> KeyChanges:
+    """Changes of keys by a write that is about to be completed.
+
+    Args:
+        snapshot: without it, loaded under the lock.
+        stats, replaced: of the write; compactions change no keys.
+        schema: of the write, without meta columns.
+
+    Raises:
+        MissingFileError, CorruptFileError, UnsupportedError, StorageError: reading the slices.
+    """
+    merge = slice_merge(snapshot)
+    tasks = _tasks(snapshot, instant, list(stats), replaced, merge.rule, schema)
+    own = replace(merge, scope=_seeing(merge, instant))
+    columns = with_meta(schema)
+
+    def read(task: _Task) -> tuple[pa.Array, pa.Array]:
+        before = _keys(snapshot.storage, task.before, merge, columns)
+        after = _keys(snapshot.storage, task.after, own, columns)
+        return (
+            after.filter(pc.invert(pc.is_in(after, value_set=before))),
+            before.filter(pc.invert(pc.is_in(before, value_set=after))),
+        )
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = list(pool.map(read, tasks))
+    return changes_of([t.group for t in tasks], [f[0] for f in found], [f[1] for f in found])
+
+
+def changes_of(groups: Sequence[Group], came: Sequence[pa.Array], went: Sequence[pa.Array]) -> KeyChanges:
+    """Changes from the keys that came to each file group, and that went from it."""
+    keys = pa.concat_arrays([_NO_KEYS, *came])
+    gone = pa.concat_arrays([_NO_KEYS, *went])
+    group = np.repeat(np.arange(len(groups)), [len(c) for c in came])
+    distinct = pc.unique(keys)
+    ambiguous = ""
+    if len(distinct) != len(keys):
+        counts = pc.value_counts(keys)
+        twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+        ambiguous = twice[0].as_py()
+    return KeyChanges(
+        keys,
+        group,
+        tuple(groups),
+        gone.filter(pc.invert(pc.is_in(gone, value_set=distinct))),
+        np.asarray(pc.is_in(keys, value_set=gone)),
+        ambiguous,
+    )
+
+
+def slice_keys(snapshot: TableSnapshot, slices: Sequence[FileSlice]) -> list[pa.Array]:
+    """Distinct keys of each slice; errors as of `key_changes`."""
+    merge = slice_merge(snapshot)
+    columns = with_meta(snapshot.schema) if slices else pa.schema([])
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(lambda s: _keys(snapshot.storage, s, merge, columns), slices))
+
+
+def _keys(storage: Storage, part: FileSlice | None, merge: SliceMerge, schema: pa.Schema) -> pa.Array:
+    """Distinct keys of a slice."""
+    if part is None:
+        return _NO_KEYS
+    if not part.log_files:
+        if part.base_file is None:
+            return _NO_KEYS
+        keys = read_keys(storage, part.base_file.path, size=part.base_file.size)
+    else:
+        batches = list(read_file_slice(storage, part, merge, schema, columns=[RECORD_KEY]))
+        keys = pa.chunked_array([b.column(0) for b in batches], pa.string())
+    return pc.unique(one_array(keys).cast(pa.string()).drop_null())
+
+
+def _seeing(merge: SliceMerge, instant: str) -> BlockScope:
+    """The scope of a merge that sees one more instant."""
+    scope = merge.scope
+    known = scope.visible
+    if known is None:
+        return scope
+    visible = VisibleInstants(known.completed | {instant}, known.first_active)
+    return replace(scope, visible=visible, inflight=scope.inflight - {instant})
+
+
+def _tasks(
+    snapshot: TableSnapshot,
+    instant: str,
+    stats: Sequence[WriteStat],
+    replaced: Mapping[str, Sequence[str]],
+    rule: MergeRule,
+    schema: pa.Schema,
+) -> list[_Task]:
+    """File groups whose keys may change."""
+    bases: dict[Group, BaseFile] = {}
+    logs: dict[Group, list[LogFile]] = {}
+    by_group: dict[Group, list[WriteStat]] = {}
+    for stat in stats:
+        partition, _, name = stat.path.rpartition("/")
+        base = parse_base_file(partition, name, stat.file_size_in_bytes)
+        log = None if base is not None else parse_log_file(partition, name, stat.file_size_in_bytes)
+        group = (partition, stat.file_id)
+        by_group.setdefault(group, []).append(stat)
+        if base is not None:
+            bases[group] = base
+        elif log is not None:
+            logs.setdefault(group, []).append(log)
+    left = {(p, file_id) for p, ids in replaced.items() for file_id in ids}
+    of_logs = any(_deletes_by_columns(rule, schema) for _ in logs) or _is_bucketed(snapshot)
+    asked = {
+        g
+        for g, of in by_group.items()
+        if g in logs
+        or snapshot.config.table_type == "MERGE_ON_READ"
+        or any(s.num_inserts or s.num_deletes for s in of)
+    } | left
+    partitions = sorted({p for p, _ in asked})
+    slices = {(s.partition, s.file_id): s for s in newest_slices_of(snapshot, partitions)} if asked else {}
+    out = []
+    for group in sorted(asked):
+        before = slices.get(group)
+        if group in left:
+            out.append(_Task(group, before, None))
+            continue
+        if group in bases:
+            base = bases[group]
+            counted = any(s.num_inserts or s.num_deletes for s in by_group[group])
+            if before is not None and not before.log_files and not counted:
+                continue
+            after = FileSlice(*group, base.instant, base)
+            out.append(_Task(group, before, after))
+            continue
+        known = () if before is None else before.log_files
+        names = {f.name for f in logs[group]}
+        earlier = tuple(f for f in known if f.name not in names)
+        if (
+            not of_logs
+            and before is not None
+            and before.base_file is not None
+            and not any(s.num_deletes for s in by_group[group])
+            and not _has_deletes(snapshot.storage, earlier)
+        ):
+            continue
+        first = logs[group][0].instant if before is None else before.base_instant
+        base_file = None if before is None else before.base_file
+        if before is not None:
+            before = (
+                FileSlice(*group, first, base_file, earlier) if base_file is not None or earlier else None
+            )
+        out.append(_Task(group, before, FileSlice(*group, first, base_file, (*earlier, *logs[group]))))
+    return out
+
+
+def _deletes_by_columns(rule: MergeRule, schema: pa.Schema) -> bool:
+    """Whether records of a log, by what is in their columns, may delete."""
+    return bool(rule.custom or rule.delete_fields or {IS_DELETED, rule.delete_field} & set(schema.names))
+
+
+def _is_bucketed(snapshot: TableSnapshot) -> bool:
+    """Whether new keys go into log files."""
+    return snapshot.config.properties.get(table_config.INDEX, "").upper() == "BUCKET"
+
+
+def _has_deletes(storage: Storage, logs: Sequence[LogFile]) -> bool:
+    """Whether any block of log files deletes records."""
+    for log in logs:
+        with LogFileReader.open(storage, log.path) as reader:
+            if any(b.type is BlockType.DELETE for b in reader.blocks):
+                return True
+    return False
