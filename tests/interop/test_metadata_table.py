@@ -17,6 +17,13 @@ ROW_WRITER = "hoodie.datasource.write.row.writer.enable"
 SKIPPING = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
 MAINTAINED = {"hoodie.metadata.enable": "true"}
 
+INDEXES = {
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.bloom.index.use.metadata": "true",
+}
+
 TURNS = ("ours upsert", "apache upsert", "ours delete", "ours upsert", "apache delete", "apache upsert")
 # Enough of both for compactions of the metadata table and cleanings of the table by either.
 MANY = (
@@ -35,9 +42,10 @@ def listing_differences(path):
 class Table:
     """A table with a metadata table, and the model of it."""
 
-    def __init__(self, path, shape, table_type, apache):
+    def __init__(self, path, shape, table_type, apache, indexes=None):
         self.path, self.shape, self.apache = path, shape, apache
-        self.options = {**MAINTAINED, TYPE: table_type}
+        self.indexes = indexes or {}
+        self.options = {**MAINTAINED, TYPE: table_type, **self.indexes}
         self.rows, self.model = Rows(shape), Model(shape)
 
     def take(self, step):
@@ -54,7 +62,7 @@ class Table:
                 given = self.rows.new(20)
         table = pa.Table.from_pylist(given, schema=self.shape.schema)
         if who == "ours":
-            result = ours.write(self.path, operation, table, options=MAINTAINED)
+            result = ours.write(self.path, operation, table, options=MAINTAINED | self.indexes)
             assert not any("metadata table" in w for w in result.warnings), result.warnings
         else:
             options = {
@@ -69,15 +77,24 @@ class Table:
     def check(self, step):
         want = self.model.table()
         try:
-            assert HudiTable.open(str(self.path)).config.metadata_partitions == ("files",)
+            assert HudiTable.open(str(self.path)).config.metadata_partitions == self.partitions
             assert listing_differences(self.path) == []
-            through = self.apache.read(self.path, **SKIPPING)
+            if self.indexes:
+                assert [
+                    f for f in HudiTable.open(str(self.path)).verify(deep=True) if ".crc" not in f.path
+                ] == []
+            through = self.apache.read(self.path, **SKIPPING, **self.indexes)
             assert_same_rows(without_meta(through), want, ["uuid"], ordered_columns=False)
             mine = HudiTable.open(str(self.path)).read(options=MAINTAINED).to_arrow()
             assert_same_rows(mine, through, ["uuid"])
         except AssertionError as e:
             e.add_note(f"after {step}")
             raise
+
+    @property
+    def partitions(self):
+        """The metadata partitions that the table has."""
+        return ("bloom_filters", "column_stats", "files", "record_index") if self.indexes else ("files",)
 
     @property
     def identity(self):
@@ -111,6 +128,39 @@ def test_both_write_on_through_one_metadata_table(tmp_path, apache, table_type, 
     table.take(f"{maker} insert")
     table.check(f"insert by {maker}")
     _run(table, TURNS)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.req("MT-04", "MT-05", "MT-08", "MT-10")
+@pytest.mark.parametrize("index", ["RECORD_INDEX", "BLOOM"])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("maker", ["ours", "apache"])
+def test_both_keep_all_indexes_of_one_metadata_table(tmp_path, apache, table_type, maker, index):
+    shape = SHAPES["simple"]
+    table = Table(tmp_path / "t", shape, table_type, apache, INDEXES)
+    if maker == "ours":
+        HudiTable.create(
+            str(table.path), shape.schema, name=shape.name, record_keys=list(shape.keys),
+            partition_fields=list(shape.partitions), ordering_fields=["ts"], table_type=table_type,
+        )  # fmt: skip
+    table.take(f"{maker} insert")
+    table.check(f"insert by {maker}")
+    table.options["hoodie.index.type"] = index
+    _run(table, TURNS)
+    wanted = next(iter(table.model.rows.values()))["uuid"]
+    skipping = {**SKIPPING, **table.indexes}
+    for where in (f"uuid = '{wanted}'", f"_hoodie_record_key = '{wanted}'", "ts > 3", "city < 'm' OR ts < 2"):
+        on, off = (
+            filtered(apache, table.path, where, o) for o in (skipping, {"hoodie.metadata.enable": "false"})
+        )
+        assert_same_rows(without_meta(on), without_meta(off), ["uuid"], ordered_columns=False)
+
+
+def filtered(apache, path, where, options):
+    """Rows of a table under a condition, as Apache Hudi gives them with options of the read."""
+    given = ", ".join(f"'{key}' '{value}'" for key, value in {"path": str(path), **options}.items())
+    apache.sql(f"CREATE OR REPLACE TEMPORARY VIEW filtered USING hudi OPTIONS ({given})")
+    return apache.sql(f"SELECT * FROM filtered WHERE {where}")
 
 
 @pytest.mark.slow

@@ -77,7 +77,7 @@ def drop(
 def drop_partitions(
     storage: Storage, config: TableConfig, partitions: Collection[str], *, why: str
 ) -> tuple[TableConfig, str]:
-    """Remove some partitions of the metadata table, under the table's lock; results as of `drop`."""
+    """Remove partitions of the metadata table, under the table's lock; results as of `drop`."""
     gone = sorted(set(partitions) & set(built(config)))
     if not gone:
         return config, ""

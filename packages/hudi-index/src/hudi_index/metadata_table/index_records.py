@@ -1,4 +1,6 @@
-"""Records of the metadata table's indexes, to be written: column statistics, bloom filters, locations of keys.
+"""Records of the metadata table's indexes, as they are written.
+
+Statistics of columns, bloom filters, locations of keys.
 
 Of table version 6: the columns of what is written are those of its record schema, `written_schema`.
 
@@ -45,7 +47,7 @@ _HALF = 1 << 63
 
 @cache
 def written_schema(partition: str) -> pa.Schema:
-    """Columns of a metadata partition's records in a table of version 6: key, type and the partition's own field."""
+    """Columns of a partition's records in version 6: key, type and the partition's own."""
     key, kind, payload = plain_schema(partition)
     if partition == k.COLUMN_STATS:
         payload = payload.with_type(pa.struct([_with_times(f) for f in payload.type]))
@@ -54,7 +56,7 @@ def written_schema(partition: str) -> pa.Schema:
 
 @cache
 def plain_schema(partition: str) -> pa.Schema:
-    """Columns to read records in that are written again: as `written_schema`, with times of day as numbers."""
+    """Columns to read records in that are written again: times of day are numbers."""
     own = from_avro(stored_schema(), times_as_numbers=True)
     return pa.schema([own.field(n).with_nullable(True) for n in ("key", "type", payload_field(partition))])
 
@@ -100,8 +102,9 @@ class ColumnRange:
 
 
 def ranges_of(groups: Sequence[RowGroup], columns: Mapping[str, pa.DataType]) -> dict[str, ColumnRange]:
-    """Statistics of a Parquet file's columns by dotted path, from its footer; those that it does not have are absent.
+    """Statistics of a Parquet file's columns by dotted path, from its footer.
 
+    Columns that the file does not have are absent.
     Bounds of floats are left out: Parquet's leave NaN out of account, which Apache Hudi's readers take for greater
     than all other values.
     """
@@ -200,7 +203,12 @@ def _decimal(value: Decimal) -> Decimal | None:
 
 @dataclass(frozen=True, slots=True)
 class FooterFilter:
-    """Bloom filter of a file: its type, its text in base64 as in a footer, and the instant of the write."""
+    """Bloom filter of a file.
+
+    Attributes:
+        type_code, text: as in a footer, the text in base64.
+        instant: of the write.
+    """
 
     type_code: str
     text: bytes
@@ -267,7 +275,7 @@ def _location(partition: str, file_id: str, instant_ms: int) -> dict[str, Any]:
     except ValueError:
         value = -1
     # One that does not come back as it is, such as one in capitals, is kept as text.
-    back = str(uuid.UUID(int=value)) if value >= 0 else ""
+    back = str(uuid.UUID(int=value)) if value >= 0 else None
     if file_id != (back if index == _NO_INDEX else f"{back}-{index}") or index >= _HALF >> 32:
         return out | {
             "fileId": file_id, "fileIdEncoding": _BY_TEXT, "fileIdHighBits": -1, "fileIdLowBits": -1,

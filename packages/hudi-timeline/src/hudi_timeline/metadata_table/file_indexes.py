@@ -1,4 +1,4 @@
-"""What the metadata table's indexes say of files: statistics of columns, and bloom filters, from their footers.
+"""Index records of files: statistics of columns, and bloom filters, from their footers.
 
 Log files have neither here: a file that `column_stats` does not know is never left out, by Apache Hudi's readers nor by
 ours.
@@ -85,7 +85,7 @@ def column_stats_of(storage: Storage, files: Sequence[BaseFile], columns: Column
 
 
 def bloom_filters_of(storage: Storage, files: Sequence[BaseFile]) -> tuple[pa.RecordBatch, str]:
-    """Records of `bloom_filters` for base files, and the path of one that has no filter ("" for none).
+    """Records of `bloom_filters` for base files, and the path of one without filter, or "".
 
     Raises:
         as `column_stats_of`.

@@ -145,7 +145,7 @@ def _index_groups(records: int, indexes: IndexConfig) -> int:
 
 
 def epoch_ms(instant: str) -> int:
-    """An instant in milliseconds, taken for a time of this process's zone, as Apache Hudi does; 0 for another text."""
+    """Milliseconds of an instant in this process's zone, as in Apache Hudi; 0 for another text."""
     try:
         text = instant[:_MILLISECONDS].ljust(_MILLISECONDS, "0")
         moment = datetime.strptime(f"{text[:14]}.{text[14:]}", "%Y%m%d%H%M%S.%f")

@@ -23,7 +23,7 @@ from hudi_index.metadata_table.encoding import file_records
 from hudi_index.metadata_table.index_records import location_records
 from hudi_index.metadata_table.keys import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX, file_group_id, shards
 from hudi_timeline import metadata_config
-from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
+from hudi_timeline.file_system_view.snapshot import TableSnapshot, open_snapshot
 from hudi_timeline.metadata_config import FILES
 from hudi_timeline.metadata_table import deltacommit, file_indexes
 from hudi_timeline.metadata_table.deltacommit import GroupChange
@@ -41,7 +41,7 @@ _INDEXES = (BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX)
 
 @dataclass
 class Mirrored:
-    """What an action leaves of the metadata table.
+    """Outcome of a mirrored action.
 
     Attributes:
         config: the table's configuration.
@@ -154,7 +154,7 @@ def mirror_clean(storage: Storage, config: TableConfig, metadata: CleanMetadata)
     own = open_own(storage)
     changes = {FILES: {FILES_GROUP: GroupChange(file_records({}, deleted, gone=gone))}}
     if COLUMN_STATS in built:
-        struck = file_indexes.indexed_columns(load_snapshot(storage, config).schema, None)
+        struck = file_indexes.indexed_columns(open_snapshot(storage).schema, None)
         changes[COLUMN_STATS] = _sharded(own, COLUMN_STATS, file_indexes.struck_stats(deleted, struck))
     if BLOOM_FILTERS in built:
         records = file_indexes.struck_filters(deleted, metadata.start)

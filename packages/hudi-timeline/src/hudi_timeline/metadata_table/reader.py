@@ -32,7 +32,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table.records import schema_of
 from hudi_index.metadata_table.slice_records import ALL, Wanted, read_slices
-from hudi_timeline.file_system_view.file_slices import merged_slices
+from hudi_timeline.file_system_view.file_slices import files_by_group, merged_slices
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, open_snapshot
 from hudi_timeline.metadata_config import FOLDER
@@ -75,6 +75,23 @@ def trusted_scope(own: Timeline, data: Timeline, *, suffixes: bool) -> BlockScop
     if suffixes:
         return BlockScope(visible=own.visible(), inflight=inflight, rolled_back=frozenset(refused))
     return BlockScope(rolled_back=frozenset(refused), grouped=True)
+
+
+def partition_slices(own: TableSnapshot, partition: str) -> list[FileSlice]:
+    """File slices of a metadata table's partition.
+
+    One that was dropped and made again has nothing of what earlier instants wrote into it.
+
+    Raises:
+        MissingFileError: a file that its timeline names is not there.
+        CorruptFileError: as `merged_slices`.
+    """
+    listing = list_partition_files(own.storage, [partition])
+    bases, logs = files_by_group(listing)
+    times = [f.instant for of in bases.values() for f in of] + [f.instant for of in logs.values() for f in of]
+    first = min(times, default="")
+    since = Timeline.of_files(i for i in own.timeline.instants if i.time >= first)
+    return merged_slices(own.with_timeline(since), listing)[0]
 
 
 @dataclass(frozen=True)
@@ -125,7 +142,7 @@ class MetadataTable:
         known = self._slices.get(partition)
         if known is None:
             self._require(partition)
-            found, _ = merged_slices(self._own, list_partition_files(self.storage, [partition]))
+            found = partition_slices(self._own, partition)
             shards: dict[int, FileSlice] = {k.shard_of(partition, s.file_id): s for s in found}
             if sorted(shards) != list(range(len(shards))) or len(shards) != len(found) or not shards:
                 raise CorruptFileError(

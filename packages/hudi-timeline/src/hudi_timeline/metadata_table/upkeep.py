@@ -47,7 +47,7 @@ def settle(
 
 
 def build(snapshot: TableSnapshot, options: TransactionConfig) -> tuple[TableSnapshot, str]:
-    """Make a metadata table, and its indexes, where the user asks for them; result as of `settle`.
+    """Make a metadata table, and its indexes, where they are asked for; result as of `settle`.
 
     They are made only while nothing is pending, so that the files of storage are those of completed instants.
     """

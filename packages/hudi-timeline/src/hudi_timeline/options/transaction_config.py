@@ -106,7 +106,7 @@ class IndexConfig:
 
     @property
     def switches(self) -> dict[str, bool | None]:
-        """What is asked for, by metadata partition."""
+        """Switches by metadata partition."""
         return {
             "column_stats": self.column_stats,
             "bloom_filters": self.bloom_filters,

@@ -29,11 +29,10 @@ from hudi_format.parquet.row_groups import RowGroup, read_row_groups
 from hudi_format.storage.open import open_beside
 from hudi_index.bloom.key_observer import BLOOM
 from hudi_index.metadata_table.files import metadata_merge
-from hudi_timeline.file_system_view.file_slices import merged_slices
-from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import open_snapshot
 from hudi_timeline.metadata_config import FILES, FOLDER, built
+from hudi_timeline.metadata_table.reader import partition_slices
 from hudi_timeline.reading.metadata_listing import GONE, NOT_LISTED, OTHER_SIZE, differences
 from hudi_timeline.table_config import META_FOLDER
 from hudi_timeline.verify.check_keys import SliceKeys
@@ -185,7 +184,7 @@ def _records(facts: TableState, partition: str) -> Iterator[tuple[str, Mapping[s
     """Key and payload of a metadata partition's valid records."""
     own = open_beside(facts.storage, f"{facts.storage.uri}/{FOLDER}")
     snapshot = open_snapshot(own)
-    slices, _ = merged_slices(snapshot, list_partition_files(own, [partition]))
+    slices = partition_slices(snapshot, partition)
     scope = slice_merge(snapshot).scope
     scope = replace(scope, rolled_back=scope.rolled_back | facts.pending_times)
     name = _FIELDS[partition]

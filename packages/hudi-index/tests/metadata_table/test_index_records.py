@@ -1,0 +1,137 @@
+"""Index records as they are written: what reading gives back is what was put in."""
+
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hudi_format.avro.decoder import Decoder
+from hudi_format.hfile.reader import HFileReader
+from hudi_format.hfile.records import decode_entries
+from hudi_format.parquet.row_groups import ColumnChunk, RowGroup
+from hudi_index.metadata_table import keys as k
+from hudi_index.metadata_table import records as r
+from hudi_index.metadata_table.encoding import hfile_of
+from hudi_index.metadata_table.index_records import (
+    ColumnRange,
+    FooterFilter,
+    bloom_filter_records,
+    column_stats_records,
+    location_records,
+    ranges_of,
+)
+
+
+def stored(partition, records):
+    """Records after a way through an HFile."""
+    file = HFileReader.from_buffer(memoryview(hfile_of(records)), path="x")
+    decoder = Decoder(file.schema, arrow_schema=r.schema_of(partition))
+    return pa.Table.from_batches([decode_entries(b, decoder) for b in file.batches()])
+
+
+VALUES = [
+    pa.scalar(True),
+    pa.scalar(-3, pa.int32()),
+    pa.scalar(2**62),
+    pa.scalar("é"),
+    pa.scalar(dt.date(1960, 1, 1)),
+    pa.scalar(Decimal("-1.25"), pa.decimal128(10, 2)),
+    pa.scalar(dt.datetime(2020, 1, 1, tzinfo=dt.UTC), pa.timestamp("us", "UTC")),
+]
+
+
+@pytest.mark.req("MT-05")
+@pytest.mark.parametrize("value", VALUES, ids=lambda v: str(v.type))
+def test_bounds_come_back_in_the_columns_type(value):
+    records = column_stats_records({("p", "f.parquet"): {"c": ColumnRange(value, value, 5, 1, 10, 20)}})
+    (batch,) = stored(k.COLUMN_STATS, records).combine_chunks().to_batches()
+    (found,) = r.column_stats(batch, value.type)
+    assert found.key == k.column_stats_key("c", "p", "f.parquet")
+    assert (found.low, found.high) == (value.as_py(), value.as_py())
+    assert (found.file_name, found.column, found.values, found.nulls, found.is_deleted) == (
+        "f.parquet", "c", 5, 1, False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pa.scalar(Decimal("1234567890123456"), pa.decimal128(20, 0)),
+        pa.scalar(Decimal("1E-16"), pa.decimal128(20, 16)),
+    ],
+)
+def test_decimals_that_records_cannot_hold_have_no_bounds(value):
+    records = column_stats_records({("", "f.parquet"): {"c": ColumnRange(value, value, 1, 0)}})
+    assert records.column(2).to_pylist()[0]["minValue"] is None
+
+
+def test_struck_out_statistics_say_so():
+    records = column_stats_records({}, {("p", "f.parquet"): ["a", "b"]})
+    table = stored(k.COLUMN_STATS, records)
+    assert table.num_rows == 2
+    assert all(row["ColumnStatsMetadata"]["isDeleted"] for row in table.to_pylist())
+
+
+def chunk(low, high, values=4, nulls=0):
+    return ColumnChunk("c", "SNAPPY", values, 20, 10, False, nulls, low, high)
+
+
+def test_ranges_cover_all_row_groups():
+    groups = [RowGroup(4, {"c": chunk(5, 9)}), RowGroup(4, {"c": chunk(-2, 3, nulls=1)})]
+    found = ranges_of(groups, {"c": pa.int64(), "other": pa.int64()})
+    assert found.keys() == {"c"}
+    assert (found["c"].low.as_py(), found["c"].high.as_py()) == (-2, 9)
+    assert (found["c"].values, found["c"].nulls, found["c"].packed, found["c"].unpacked) == (8, 1, 20, 40)
+
+
+def test_a_row_group_of_nulls_does_not_hide_the_bounds_of_others_and_one_without_statistics_does():
+    nulls = RowGroup(4, {"c": chunk(None, None, nulls=4)})
+    known, unknown = RowGroup(4, {"c": chunk(1, 2)}), RowGroup(4, {"c": chunk(None, None)})
+    assert ranges_of([nulls, known], {"c": pa.int64()})["c"].high.as_py() == 2
+    assert ranges_of([known, unknown], {"c": pa.int64()})["c"].high is None
+
+
+def test_floats_have_no_bounds_as_parquets_leave_nan_out():
+    found = ranges_of([RowGroup(4, {"c": chunk(1.0, 2.0)})], {"c": pa.float64()})["c"]
+    assert (found.low, found.high, found.values) == (None, None, 4)
+
+
+@pytest.mark.req("MT-04")
+def test_bloom_filters_come_back():
+    records = bloom_filter_records(
+        {("p", "a.parquet"): FooterFilter("DYNAMIC_V0", b"QUJD", "20260101000000000")},
+        {("p", "b.parquet"): "20260101000000001"},
+    )
+    (batch,) = stored(k.BLOOM_FILTERS, records).combine_chunks().to_batches()
+    found = {f.key: f for f in r.bloom_filters(batch)}
+    live = found[k.bloom_filter_key("p", "a.parquet")]
+    assert (live.type_code, live.text, live.instant, live.is_deleted) == (
+        "DYNAMIC_V0", b"QUJD", "20260101000000000", False,
+    )  # fmt: skip
+    assert found[k.bloom_filter_key("p", "b.parquet")].is_deleted
+
+
+@pytest.mark.req("MT-08", "MT-09")
+@pytest.mark.parametrize(
+    "file_id",
+    [
+        "030081e8-85e2-4846-b52c-d6052c9ca539-0",
+        "ffffffff-ffff-ffff-ffff-ffffffffffff-12",
+        "030081e8-85e2-4846-b52c-d6052c9ca539",
+        "030081E8-85E2-4846-B52C-D6052C9CA539-0",
+        "00000003-0a3e-4a1f-a6c5-e7e1b5f2ab33-00",
+        "00000000-0000-0000-0000-000000000000-99999999999",
+        "some-name",
+        "",
+    ],
+)
+def test_every_file_id_comes_back_as_it_is(file_id):
+    records = location_records(pa.array(["k"]), np.array([0]), [("p", file_id)], 7)
+    if not file_id:
+        assert records.column(2).to_pylist()[0]["fileIdEncoding"] == 1
+        return
+    (batch,) = stored(k.RECORD_INDEX, records).combine_chunks().to_batches()
+    (found,) = r.locations(batch)
+    assert (found.key, found.partition, found.file_id, found.instant_ms) == ("k", "p", file_id, 7)
