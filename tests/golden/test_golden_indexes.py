@@ -252,3 +252,21 @@ def test_what_a_write_put_there_that_is_not_completed_does_not_count(tmp_path):
     rows = HudiTable.open(str(path)).read(["_hoodie_record_key"]).to_arrow().column(0).to_pylist()
     assert left == set(rows)
     assert left <= every
+
+
+@pytest.mark.req("MT-04", "MT-05", "MT-08", "MT-10")
+@pytest.mark.parametrize("table", [t for t in INDEXED if t.version == "v6"], ids=str)
+def test_indexes_that_apache_hudi_made_are_kept(tmp_path, table):
+    opened = HudiTable.open(str(table.unpack(tmp_path)))
+    before = opened.config.metadata_partitions
+    rows = opened.read().to_arrow()
+    rows = rows.select([n for n in rows.schema.names if not n.startswith("_hoodie_")])
+    for result in (
+        opened.upsert(rows.slice(0, 4)),
+        opened.delete(rows.slice(2, 2)),
+        opened.upsert(rows.slice(3, 2)),
+    ):
+        assert result.warnings == ()
+    assert opened.verify(deep=True) == []
+    assert HudiTable.open(str(tmp_path / table.name)).config.metadata_partitions == before
+    assert opened.read().to_arrow().num_rows == rows.num_rows - 1

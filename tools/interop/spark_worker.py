@@ -25,6 +25,8 @@ from hudi_format.errors import HudiError
 OURS = "ours"  # in the place of the bundle's path: this project's format("hudi")
 # Each plan runs once, over a few rows: what the second compiler and a parallel collector do costs more than it saves.
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Apache Hudi's BLOOM with the metadata table serialises a lock with Kryo, which Java 17 refuses.
+OPENED = "--add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED"
 HUDI = {
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
@@ -48,7 +50,7 @@ def session(jar: str, scratch: str) -> SparkSession:
         .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         .config("spark.sql.warehouse.dir", f"{scratch}/warehouse")
         .config("spark.local.dir", f"{scratch}/local")
-        .config("spark.driver.extraJavaOptions", f"{QUICK_JVM} -Dderby.system.home={scratch}/derby")
+        .config("spark.driver.extraJavaOptions", f"{QUICK_JVM} {OPENED} -Dderby.system.home={scratch}/derby")
     )
     if jar == OURS:
         builder = hudi_spark.configure(builder)

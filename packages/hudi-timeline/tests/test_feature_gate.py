@@ -102,9 +102,9 @@ CASES = [
         "write",
     ),
     (
-        "record index",
+        "partition statistics",
         "metadata table indexes",
-        {"hoodie.table.metadata.partitions": "files,record_index"},
+        {"hoodie.table.metadata.partitions": "files,partition_stats"},
         {},
         "write",
     ),
@@ -196,10 +196,10 @@ def test_the_remedy_names_the_version_that_works(tmp_path, version):
 @pytest.mark.parametrize("given", [None, TransactionConfig(), TransactionConfig(metadata_enable=True)])
 def test_other_indexes_are_given_up_only_if_the_user_says_so(tmp_path, given):
     storage, config, timeline = table(
-        tmp_path, {"hoodie.table.metadata.partitions": "files,record_index"}, {}
+        tmp_path, {"hoodie.table.metadata.partitions": "files,partition_stats"}, {}
     )
     error = refusal(check_write, storage, config, timeline, given)
-    assert "record_index" in error.message
+    assert "partition_stats" in error.message
     assert "hoodie.metadata.enable=false" in error.remedy
     check_write(storage, config, timeline, parse_transaction_options({"hoodie.metadata.enable": "False"}))
 
@@ -228,7 +228,7 @@ def test_the_golden_tables_are_let_through_or_refused_by_feature(golden_timeline
     assert refused["write", "bucket_simple_cow"] == ""
     assert refused["read", "bucket_simple_cow"] == ""
     assert refused["write", "cdc_cow_data_before"] == ""
-    assert refused["write", "record_index"] == "metadata table indexes"
+    assert refused["write", "record_index"] == refused["write", "mdt_all_indexes"] == ""
     assert refused["write", "virtual_keys"] == ""
     assert refused["write", "custom_keygen"] == refused["write", "cow_timestamp_keygen"] == ""
     assert refused["write", "bootstrap_full_record"] == "bootstrap"

@@ -41,10 +41,10 @@ def test_the_folder_left_by_a_crash_after_the_properties_is_removed(storage):
     assert len(tx.warnings) == 1
 
 
-def test_a_metadata_table_with_indexes_stays_unless_the_user_gave_it_up(storage):
-    table_config.update(storage, {"hoodie.table.metadata.partitions": "files,record_index"})
+def test_a_metadata_table_with_other_indexes_stays_unless_the_user_gave_it_up(storage):
+    table_config.update(storage, {"hoodie.table.metadata.partitions": "files,partition_stats"})
     storage.publish(".hoodie/metadata/x", b"x")
-    with pytest.raises(UnsupportedError, match="record_index"):
+    with pytest.raises(UnsupportedError, match="partition_stats"):
         write(storage, 1)
     assert storage.info(".hoodie/metadata/x") is not None
     tx = write(storage, 1, options=TransactionConfig(metadata_enable=False))

@@ -151,7 +151,9 @@ def _pending_clustering(facts: TableFeatures) -> str:
 def _metadata_indexes(facts: TableFeatures) -> str:
     if facts.options.metadata_enable is False:
         return ""
-    others = [p for p in metadata_config.built(facts.config) if p not in metadata_config.KEPT]
+    config = facts.config
+    others = [p for p in config.metadata_partitions if p not in metadata_config.KEPT]
+    others += config.metadata_partitions_inflight  # another writer builds them
     return f"a metadata table with {', '.join(others)}" if others else ""
 
 
