@@ -150,6 +150,37 @@ def dead_listed_log_writer(storage: Storage) -> None:
     assert faults.dead
 
 
+INDEXED = {
+    **WITH_METADATA,
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.record.index.min.filegroup.count": "2",
+    "hoodie.metadata.index.column.stats.file.group.count": "1",
+    "hoodie.metadata.index.bloom.filter.file.group.count": "1",
+}
+
+
+def indexed(storage: Storage) -> None:
+    """Two commits of a table whose metadata table has all indexes."""
+    write(storage, rows(6), **INDEXED)
+    write(storage, rows(2, 6, v=2))
+
+
+def dead_indexed_writer(storage: Storage) -> None:
+    indexed(storage)
+    faults = Faults(Fault(CRASH, operation="create", path=".hoodie/2*.commit"))
+    with faults.process():
+        write(faults.wrap(storage), rows(4, 5, v=7))
+    assert faults.dead
+
+
+def indexed_logs(storage: Storage) -> None:
+    made = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", **INDEXED}
+    write(storage, rows(6), "bulk_insert", **TO_LOGS, **made)
+    write(storage, rows(4, v=1), **TO_LOGS)
+
+
 def savepointed(storage: Storage) -> None:
     three_commits(storage)
     HudiTable._of(storage).savepoint()
@@ -385,6 +416,21 @@ OPERATIONS = {
         Operation("write with services, listed", lambda s: write(
             s, rows(2, v=8), **{**_KEEP_ONE, "hoodie.metadata.compact.max.delta.commits": "2"}),
                   listed_versions, slow=True),
+        Operation("delete, indexed", lambda s: write(s, rows(4, 4).select(["id", "p"]), "delete"), indexed),
+        Operation("upsert, indexed", lambda s: write(s, rows(6, 3, v=3)), indexed, slow=True),
+        Operation("insert_overwrite, indexed", lambda s: write(s, rows(1, 20, v=3), "insert_overwrite"), indexed,
+                  slow=True),
+        Operation("indexes made", lambda s: write(s, rows(2, 10, v=3), "insert", **INDEXED), slow=True),
+        Operation("one index dropped", lambda s: write(
+            s, rows(2, 10, v=3), "insert", **{"hoodie.metadata.record.index.enable": "false"}), indexed, slow=True),
+        Operation("delete to logs, indexed, and a compaction", lambda s: write(
+            s, rows(4, 1).select(["id", "p"]), "delete",
+            **{**TO_LOGS, "hoodie.compact.inline.max.delta.commits": "2"}), indexed_logs, slow=True),
+        Operation("rollback of a dead write, indexed", lambda s: write(s, rows(2, 10, v=3)), dead_indexed_writer,
+                  slow=True),
+        Operation("write with a compaction of indexes", lambda s: write(
+            s, rows(2, v=8), **{**_KEEP_ONE, "hoodie.metadata.compact.max.delta.commits": "2"}), indexed, slow=True),
+        Operation("restore, indexed", _restore, indexed, again=True, through=True, slow=True),
         Operation("restore, listed", _restore, listed, again=True, through=True, slow=True),
         Operation("first write", lambda s: write(s, rows(3)), nothing, creates=True, again=True),
         Operation("create table", lambda s: _create(s), nothing, creates=True, again=True),
