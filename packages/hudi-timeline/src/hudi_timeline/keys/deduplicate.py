@@ -41,12 +41,12 @@ from hudi_timeline.concurrency import markers
 from hudi_timeline.concurrency.marked_files import confirm_marked, start_marked
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.file_slices import pending_compactions
+from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.keys.duplicates import DUPLICATES, copies, described, find
 from hudi_timeline.keys.keyed_slices import KeyedSlices, Writers
 from hudi_timeline.options.compaction_config import CompactionConfig, parse_compaction_options
 from hudi_timeline.options.service_options import DedupeType
-from hudi_timeline.reading.merged_query import slice_merge
 from hudi_timeline.services.compaction.compaction_executor import HARMED
 from hudi_timeline.services.compaction.slice_tasks import CompactionTask, make_tasks, stored_schema_text
 from hudi_timeline.services.table_service import ServiceContext

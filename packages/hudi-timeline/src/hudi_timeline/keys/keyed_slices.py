@@ -17,8 +17,9 @@ from hudi_format.model import FileSlice
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY
 from hudi_timeline import metadata_config
 from hudi_timeline.file_system_view.file_slices import CommittedLogs, newest_with_ranges
+from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.reading.merged_query import merged_schema, slice_merge
+from hudi_timeline.reading.merged_query import merged_schema
 from hudi_timeline.timeline.archived_timeline import archived_actions
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import WRITE_ACTIONS

@@ -364,8 +364,10 @@ def _commit(context: ServiceContext, begun: _Begun, stats: Sequence[WriteStat]) 
                 flush(storage, [marker.path], written=False)
         if storage.is_local:
             wait_for_next_tick(max((i.mtime_ms for i in snapshot.timeline.completed_writes()), default=0))
-        mirror_write(storage, context.table, time, stats)
-        content = _metadata(begun, stats).to_json()
+        metadata = _metadata(begun, stats)
+        now = replace(snapshot, config=context.table)
+        context.warnings += mirror_write(now, time, metadata, context.options.indexes).warnings
+        content = metadata.to_json()
         context.check_lock()
         begun.beat.check()
         path = instant_path(context.table, time, DELTA_COMMIT, COMPLETED)
