@@ -89,7 +89,7 @@ def test_status_says_what_waits_and_a_plan_is_repaired(hudi, logged):
         return json.loads(out)
 
     found = ran("status", path, "--option", "hoodie.compact.inline.max.delta.commits=2")
-    assert (found["slices"], found["log files"], found["due"]) == (2, 2, True)
+    assert (found["slices"], found["log_files"], found["due"]) == (2, 2, True)
     assert found["oldest instant"] == logged.at("second")
     assert found["lag seconds"] > 0
     instant = ran("schedule", path)["instant"]
@@ -100,7 +100,7 @@ def test_status_says_what_waits_and_a_plan_is_repaired(hudi, logged):
     record["operations"][0]["dataFilePath"] = None
     logged.storage.publish(name, avro_files.render("HoodieCompactionPlan", record))
     assert hudi("compact", "run", path, instant)[0] == 1
-    assert len(ran("repair", path, instant, "--dry-run")["planned anew"]) == 1
+    assert len(ran("repair", path, instant, "--dry-run")["planned_anew"]) == 1
     assert ran("repair", path, instant)["plan"] == "repaired"
     assert ran("run", path, instant)["executed"] == [instant]
     assert ran("status", path)["slices"] == 0
