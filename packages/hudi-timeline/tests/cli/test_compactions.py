@@ -90,8 +90,8 @@ def test_status_says_what_waits_and_a_plan_is_repaired(hudi, logged):
 
     found = ran("status", path, "--option", "hoodie.compact.inline.max.delta.commits=2")
     assert (found["slices"], found["log_files"], found["due"]) == (2, 2, True)
-    assert found["oldest instant"] == logged.at("second")
-    assert found["lag seconds"] > 0
+    assert found["oldest_instant"] == logged.at("second")
+    assert found["lag_seconds"] > 0
     instant = ran("schedule", path)["instant"]
     assert ran("status", path)["pending"] == [instant]
     assert ran("repair", path, instant)["plan"] == "unchanged"
