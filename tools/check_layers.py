@@ -89,7 +89,7 @@ WIDER = {
 # Modules of more lines: how many, and why they are one.
 LONGER = {
     "hudi_timeline/table.py": (
-        860,
+        870,
         "one class without mixins (test_table.py), whose methods are one call each",
     ),
 }
@@ -157,6 +157,7 @@ CALLS: tuple[tuple[str, str, dict[str, str]], ...] = (
             "services/cleaning.py": "folders that a cleaning has emptied",
             "services/upgrade.py": "`.hoodie/.aux`",
             "verify": "whatever lies there, known or not",
+            "keys/erasure.py": "whatever lies there may hold a key",
             "bug_capsule/make.py": "the folders that go into a capsule",
             "writing/write_plan.py": "the base path, before there is a table",
             "writing/parquet_import.py": "the folder that is imported, which is no table",

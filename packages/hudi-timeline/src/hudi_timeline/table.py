@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from hudi_format.schema.changes import SchemaChange
     from hudi_timeline.inspector import Inspector
     from hudi_timeline.keys.deduplicate import DedupeResult
+    from hudi_timeline.keys.erasure import ErasureReport
     from hudi_timeline.keys.key_history import KeyHistory
     from hudi_timeline.reading.checkpoints import ConvertedCheckpoint
     from hudi_timeline.reading.point_lookup import Keys
@@ -384,6 +385,12 @@ class HudiTable:
         from hudi_timeline.keys.key_history import key_history
 
         return key_history(self._storage, self._given(options), keys, partitions, commits=self._commits)
+
+    def erasure_report(self, keys: Keys, *, options: Options = None) -> ErasureReport:
+        """Every file below the table that holds the keys, and the services to erase them."""
+        from hudi_timeline.keys.erasure import erasure_report
+
+        return erasure_report(self._storage, self._given(options), keys, commits=self._commits)
 
     def check_merge(
         self, merge: str | Mapping[str, str] | MergeFunction | None = None, *, payload: str | None = None,

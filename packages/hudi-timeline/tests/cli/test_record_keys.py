@@ -6,8 +6,8 @@ import pytest
 from duplicated_tables import duplicated
 
 
-@pytest.mark.req("NEW-08", "NEW-28", "NEW-19")
-def test_duplicates_and_histories_are_listed_planned_and_resolved_from_a_shell(hudi, tmp_path):
+@pytest.mark.req("NEW-08", "NEW-18", "NEW-19", "NEW-28")
+def test_keys_are_resolved_told_and_forgotten_from_a_shell(hudi, tmp_path):
     path = str(tmp_path / "t")
     duplicated(path, "mor")
     code, out, _ = hudi("duplicates", path, "-o", "json")
@@ -28,5 +28,11 @@ def test_duplicates_and_histories_are_listed_planned_and_resolved_from_a_shell(h
     code, out, error = hudi("key-history", path, "d", "-o", "json")
     assert [(c["change"], (c["after"] or {}).get("v")) for c in json.loads(out)] == [("i", "d1"), ("u", "d2")]
     assert (code, error) == (0, "complete from 000 on\n")
+    code, out, error = hudi("forget", path, "e", "-o", "json")
+    assert (code, {t["key"] for t in json.loads(out)}) == (1, {"e"})
+    assert "next: delete(get(['e'])" in error
+    code, out, error = hudi("forget", path, "e", "--execute", "-o", "json")
+    assert (code, json.loads(out)) == (0, [])
+    assert "files holds the keys" in error
     code, _, error = hudi("deduplicate", path, "--partition", "nowhere")
     assert (code, "no files" in error) == (1, True)

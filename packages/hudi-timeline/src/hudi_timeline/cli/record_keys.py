@@ -28,6 +28,8 @@ Keys = Annotated[list[str], typer.Argument(help="Record keys, as text.", metavar
 Across = Annotated[
     bool, typer.Option("--across-partitions", help="A key is to be there once in the whole table.")
 ]
+# A plan is of what is seen: what one lays bare, such as the logs of the deletes, the next one takes away.
+_ROUNDS = 3
 Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows to print at most; 0 for all.")]
 
 
@@ -36,6 +38,7 @@ def add_to(app: typer.Typer) -> None:
     app.command()(duplicates)
     app.command()(deduplicate)
     app.command("key-history")(key_history)
+    app.command()(forget)
 
 
 def duplicates(
@@ -98,6 +101,37 @@ def key_history(
     show_rows(found.changes, output)
     told = "no commit" if found.complete_from is None else found.complete_from
     print(f"complete from {told} on", file=sys.stderr)
+
+
+def forget(
+    path: Path,
+    keys: Keys,
+    execute: Annotated[
+        bool,
+        typer.Option("--execute", help="Run the plan, and look again: delete, compact, clean, savepoints."),
+    ] = False,
+    option: Options = None,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """List every file that holds the keys, and what erases them; exit code 1 if any does."""
+    table = open_table(path, storage, option)
+    report = table.erasure_report(keys)
+    for _ in range(_ROUNDS if execute else 0):
+        if not report.plan:
+            break
+        for step in report.plan:
+            print(f"{step}: {step.why}", file=sys.stderr)
+            step.run(table)
+        report = table.erasure_report(keys)
+    show_rows(report.traces, output)
+    for step in report.plan:
+        print(f"next: {step}: {step.why}", file=sys.stderr)
+    for file, what in report.by_hand.items():
+        print(f"{file}: {what}", file=sys.stderr)
+    if not report.erased:
+        raise typer.Exit(1)
+    print(f"none of {report.files} files holds the keys", file=sys.stderr)
 
 
 @repairs.command("deduplicate")

@@ -1,0 +1,147 @@
+"""An erasure that is proven: after the plan no byte of the key is below the table."""
+
+import pyarrow as pa
+import pytest
+from duplicated_tables import QUIET, SCHEMA, TABLES, row
+
+from hudi_timeline import HudiTable
+
+KEY = "erase-me-0815"
+OPTIONS = {"hoodie.parquet.compression.codec": "uncompressed", **QUIET}
+
+
+def holding(path, key=KEY):
+    return sorted(
+        str(f.relative_to(path)) for f in path.rglob("*") if f.is_file() and key.encode() in f.read_bytes()
+    )
+
+
+def make(path, kind, **options):
+    virtual = {"hoodie.populate.meta.fields": "false"} if "virtual" in kind else {}
+    table = HudiTable.create(
+        path, SCHEMA, name="t", record_keys=["id"], partition_fields=["p"], ordering_fields=["ts"],
+        table_type="MERGE_ON_READ" if "mor" in kind else "COPY_ON_WRITE",
+        options={**OPTIONS, **virtual, **options},
+    )  # fmt: skip
+    table = HudiTable.open(path, options=OPTIONS)
+    for step in range(3):
+        table.upsert(
+            [row(KEY, "x", step, f"v{step}"), row("zz-other-key", "x", step, "o"), row("aa", "y", 1, "a")]
+        )
+    return table
+
+
+def carried_out(table, keys, rounds=3, **options):
+    """The report after the plan; the plan of what that shows is carried out too."""
+    steps = []
+    report = table.erasure_report(keys, options=options)
+    while report.plan and rounds:
+        for step in report.plan:
+            step.run(table)
+            steps.append(step.method)
+        report = table.erasure_report(keys, options=options)
+        rounds -= 1
+    return report, steps
+
+
+@pytest.mark.req("NEW-18")
+@pytest.mark.parametrize("kind", TABLES)
+def test_after_the_plan_no_byte_of_the_key_is_left(tmp_path, kind):
+    path = tmp_path / "t"
+    table = make(path, kind)
+    table.savepoint(comment="before")
+    table.upsert([row(KEY, "x", 7, "v7")])
+    before = table.read(filter="id != 'erase-me-0815'", meta_columns=False).to_arrow().sort_by("id")
+    report = table.erasure_report([KEY])
+    assert sorted({t["path"] for t in report.traces.to_pylist()}) == holding(path) != []
+    assert any(t["savepoints"] for t in report.traces.to_pylist())
+    assert report.files == len([f for f in path.rglob("*") if f.is_file()])
+    assert next(s.method for s in report.plan) == "delete"
+    left, steps = carried_out(table, [KEY])
+    assert (left.erased, left.plan, dict(left.by_hand)) == (True, (), {})
+    assert holding(path) == []
+    assert steps[-1] == "clean"
+    assert "delete_savepoint" in steps
+    assert table.read(meta_columns=False).to_arrow().sort_by("id") == before
+    assert table.verify(deep=True) == []
+
+
+@pytest.mark.req("NEW-18")
+def test_replaced_groups_pending_compactions_and_dead_writes_are_named(tmp_path):
+    path = tmp_path / "t"
+    table = make(path, "mor")
+    table.compact(mode="schedule")
+    table.upsert([row(KEY, "x", 7, "v7")], options=QUIET)
+    states = {t["state"] for t in table.erasure_report([KEY]).traces.to_pylist()}
+    assert "input of a pending compaction" in states
+    assert "compact" in [s.method for s in table.erasure_report([KEY]).plan]
+    left, _ = carried_out(table, [KEY])
+    assert left.erased
+    assert holding(path) == []
+
+    table = make(tmp_path / "r", "cow")
+    table.insert_overwrite([row("bb", "x", 9, "new")])
+    report = table.erasure_report(KEY)
+    assert {t["state"] for t in report.traces.to_pylist()} == {"replaced file group"}
+    assert [s.method for s in report.plan] == ["clean"]
+    left, _ = carried_out(table, KEY)
+    assert left.erased
+    assert holding(tmp_path / "r") == []
+
+
+def test_changes_that_were_captured_are_found(tmp_path):
+    table = make(tmp_path / "t", "cow", **{"hoodie.table.cdc.enabled": "true"})
+    report = table.erasure_report([KEY])
+    assert "captured change" in {t["what"] for t in report.traces.to_pylist()}
+    assert sorted({t["path"] for t in report.traces.to_pylist()}) == holding(tmp_path / "t")
+    left, _ = carried_out(table, [KEY])
+    # The log of the delete itself goes with the next version of its file group, and is said to be there.
+    assert set(left.by_hand) == set(holding(tmp_path / "t"))
+    table.upsert([row("zz-other-key", "x", 20, "o")], options={"hoodie.bloom.index.filter.type": "SIMPLE"})
+    left, _ = carried_out(table, [KEY])
+    assert left.erased
+    assert holding(tmp_path / "t") == []
+
+
+@pytest.mark.req("NEW-18")
+def test_files_that_no_service_takes_away_are_said(tmp_path):
+    table = make(tmp_path / "t", "cow")
+    backup = tmp_path / "t" / ".hoodie" / ".repair_backup_1" / "x"
+    backup.mkdir(parents=True)
+    (backup / "kept.json").write_text(f'{{"key": "{KEY}"}}')
+    (tmp_path / "t" / "notes.txt").write_text(f"about {KEY}.")
+    (tmp_path / "t" / "others.txt").write_text(f"{KEY}-2 and x{KEY} are other keys")
+    left, _ = carried_out(table, [KEY])
+    assert set(left.by_hand) == {".hoodie/.repair_backup_1/x/kept.json", "notes.txt"}
+    assert not left.erased
+    assert {t["state"] for t in left.traces.to_pylist()} == {"repair backup", "other file"}
+
+
+def test_a_quarantine_is_looked_through(tmp_path):
+    aside = {"hudi.quarantine.path": str(tmp_path / "bad")}
+    table = make(tmp_path / "t", "cow")
+    table.upsert([row(KEY, "x", -1, "bad")], options=aside, rules={"positive": "ts >= 0"})
+    found = table.erasure_report([KEY], options=aside).traces.to_pylist()
+    assert {t["path"].split("/t/")[0] for t in found if t["state"] == "quarantine"} != set()
+    left, _ = carried_out(table, [KEY], **aside)
+    assert {t["state"] for t in left.traces.to_pylist()} == {"quarantine"}
+    assert len(left.by_hand) >= 1
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_keys_of_numbers_and_of_several_columns(tmp_path, kind):
+    schema = pa.schema([("id", pa.int64()), ("n", pa.string()), ("v", pa.string())])
+    virtual = {"hoodie.populate.meta.fields": "false"} if "virtual" in kind else {}
+    table = HudiTable.create(
+        tmp_path / "t", schema, record_keys=["id", "n"], options={**OPTIONS, **virtual},
+        table_type="MERGE_ON_READ" if "mor" in kind else "COPY_ON_WRITE",
+    )  # fmt: skip
+    for v in "ab":
+        table.upsert([{"id": 1, "n": "one", "v": v}, {"id": 2, "n": "two", "v": v}])
+    key = pa.table({"id": pa.array([1], pa.int64()), "n": ["one"]})
+    report = table.erasure_report(key)
+    assert report.keys == ("id:1,n:one",)
+    assert report.traces.num_rows >= 2
+    left, _ = carried_out(table, key)
+    assert left.erased
+    assert table.read(meta_columns=False).to_arrow().to_pylist() == [{"id": 2, "n": "two", "v": "b"}]
