@@ -142,7 +142,7 @@ def _shared_keys(
         found += pc.filter(mine, pc.is_in(mine, value_set=other)).to_pylist()
         # Of a record that was deleted nothing says in a base file which one it was.
         whole = whole and not any(s.num_deletes for s in (*ours[group], *theirs[group]))
-    return found, whole
+    return list(dict.fromkeys(found)), whole  # a key that stands twice is one
 
 
 def _by_group(metadata: CommitMetadata) -> dict[FileGroup, list[WriteStat]]:
