@@ -7,8 +7,13 @@ from hudi_format.errors import (
     ConcurrentWriterError,
     UnsupportedError,
 )
+from hudi_index.metadata_table import keys
 from hudi_timeline import metadata_config, table_config
 from hudi_timeline.options.transaction_config import TransactionConfig
+
+
+def test_partitions_have_the_names_of_their_records():
+    assert metadata_config.KEPT == (keys.FILES, keys.BLOOM_FILTERS, keys.COLUMN_STATS, keys.RECORD_INDEX)
 
 
 def test_a_metadata_table_of_files_is_removed_with_one_warning(storage):

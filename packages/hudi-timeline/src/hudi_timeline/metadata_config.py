@@ -12,7 +12,6 @@ from collections.abc import Collection
 
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.storage.protocol import Storage
-from hudi_index.metadata_table.keys import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from hudi_timeline import table_config
 from hudi_timeline.table_config import (
     METADATA_PARTITIONS,
@@ -22,7 +21,8 @@ from hudi_timeline.table_config import (
 
 FOLDER = ".hoodie/metadata"
 FILES = "files"
-KEPT = (FILES, BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX)
+# As `hudi_index.metadata_table.keys` has them, which opening a table does not import.
+KEPT = (FILES, "bloom_filters", "column_stats", "record_index")
 """Partitions that are kept up to date, in the order in which they are made."""
 RECORD_KEY_FIELD = "key"
 _PAYLOAD = "HoodieMetadataPayload"

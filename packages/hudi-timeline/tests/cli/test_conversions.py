@@ -12,7 +12,7 @@ def test_commands_of_one_commit_and_of_conversions(hudi, path, tmp_path):
     (row,) = json.loads(hudi("commit", "showpartitions", path, at(2), "-o", "json")[1])[:1]
     assert row["bytes_written"] > 0
     assert json.loads(hudi("commit", "showfiles", path, at(2), "-o", "json")[1])
-    assert json.loads(hudi("commit", "record-size", path, "-o", "json")[1])["bytes per row"] > 0
+    assert json.loads(hudi("commit", "record-size", path, "-o", "json")[1])["bytes_per_row"] > 0
     assert hudi("commit", "showfiles", path, at(9))[0] == 1
     properties = tmp_path / "new.properties"
     text = (Path(path) / ".hoodie/hoodie.properties").read_text().replace("COPY_ON_WRITE", "MERGE_ON_READ")

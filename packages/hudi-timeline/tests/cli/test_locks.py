@@ -26,7 +26,7 @@ def test_a_lock_is_shown_and_broken(hudi, path):
     shown = ran("show")
     assert (shown["held"], shown["holder"], shown["alive"]) == (True, "main", "unknown")
     assert shown["since"].startswith("2024-01-0")
-    assert shown["age in seconds"] > 10**6
+    assert shown["age_in_seconds"] > 10**6
     code, _, error = hudi("lock", "break", path, *OPTION)
     assert (code, "--force" in error) == (1, True)
     assert lock.exists()
