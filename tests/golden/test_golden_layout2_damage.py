@@ -100,7 +100,10 @@ def test_time_travel_between_instants_and_before_the_first(unpacked):
         later = str(int(question.instant) + 1)
         assert_same_answer(read.read(as_of=later).to_arrow(), question.expected())
     first = read.timeline.completed_writes()[0].time
-    none = read.read(as_of=str(int(first) - 1)).to_arrow()
+    before = str(int(first) - 1)
+    with pytest.raises(InstantNotFoundError, match=first):
+        read.read(as_of=before).to_arrow()
+    none = read.read(as_of=before, on_missing="skip").to_arrow()
     assert none.num_rows == 0
     assert none.column_names == table.question(SNAPSHOT).expected().column_names
 

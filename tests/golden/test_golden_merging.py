@@ -7,7 +7,7 @@ from golden_tables import AS_OF, READ_OPTIMIZED, SNAPSHOT, assert_same_answer, g
 
 from hudi_format.errors import UnsupportedError
 from hudi_format.merge.payloads import PAYLOADS, Order
-from hudi_timeline.reading import merged_query
+from hudi_timeline.file_system_view import slice_merge
 
 TABLES = golden("merging")
 QUESTIONS = [(t, q) for t in TABLES for q in t.questions(SNAPSHOT, READ_OPTIMIZED, AS_OF)]
@@ -55,7 +55,7 @@ def test_another_rule_gives_other_rows(opened, table, other, monkeypatch):
     changed = replace(rule, **OTHERS[other])
     if changed == rule:
         return
-    monkeypatch.setattr(merged_query, "payload_rule", lambda _: changed)
+    monkeypatch.setattr(slice_merge, "payload_rule", lambda _: changed)
     read = opened(table)
     same = True
     for question in table.questions(SNAPSHOT, AS_OF):

@@ -186,7 +186,7 @@ class _Hashes:
 
     def add(self, hashes: np.ndarray) -> None:
         self._held.append(hashes)
-        self._bytes += hashes.nbytes
+        self._bytes += hashes.itemsize * len(hashes)
         if self._bytes > self._limit.held // 2:
             self._flush()
 
