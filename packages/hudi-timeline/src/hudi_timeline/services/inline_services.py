@@ -106,14 +106,14 @@ def _compact(
             )
         elif not context.is_alive(instant):
             result = compaction.compact(
-                context, config, mode=compaction.EXECUTE, instant=instant.time, run=runner
+                context, config, mode=compaction.EXECUTE, instant=instant.time, seen=True, run=runner
             )
             done += result.executed
     if is_due(timeline, config, clock_of(context)).is_due:
         made = compaction.schedule(context, config, only_if_due=True)
         if made.instant:
             result = compaction.compact(
-                context, config, mode=compaction.EXECUTE, instant=made.instant, run=runner
+                context, config, mode=compaction.EXECUTE, instant=made.instant, seen=True, run=runner
             )
             done += result.executed
     return done

@@ -18,7 +18,7 @@ from hudi_format.errors import (
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import heartbeat, markers
-from hudi_timeline.services.compaction import slice_tasks
+from hudi_timeline.services.compaction import compaction, slice_tasks
 from hudi_timeline.testing.table_builder import TableBuilder
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.instant import COMMIT, COMPACTION, DELTA_COMMIT, INFLIGHT, REQUESTED
@@ -577,3 +577,68 @@ def test_files_of_changes_that_apache_hudi_names_in_its_plan_are_passed_over(mad
     assert not made.table.repair_compaction(plan.scheduled).rewritten
     assert made.table.compact(mode="execute").executed == (plan.scheduled,)
     assert rows(made, query="read_optimized") == EXPECTED
+
+
+RIVALS = {
+    "executed it": lambda table, planned: table.compact(mode="execute", instant=planned),
+    "took it back": lambda table, planned: table.unschedule_compaction(planned),
+}
+
+
+@pytest.fixture
+def overtaken(monkeypatch):
+    """Makes a rival come between the look at pending plans and the begin of each."""
+
+    def arrange(table, rival):
+        ours, came = compaction.execute, []
+
+        def later(context, time, *args, **how):
+            if not came:
+                came.append(time)
+                rival(HudiTable.open(table.uri), time)
+            return ours(context, time, *args, **how)
+
+        monkeypatch.setattr(compaction, "execute", later)
+        return came
+
+    return arrange
+
+
+@pytest.mark.req("TS-09")
+@pytest.mark.parametrize(
+    ("door", "how", "rival"),
+    [
+        (door, how, rival)
+        for door in ("a call", "a write", "the background")
+        for how in ("pending", "just planned")
+        for rival in RIVALS
+        # A plan behind which a write began a log file is taken back by nobody.
+        if (door, how, rival) != ("a write", "pending", "took it back")
+    ],
+)
+def test_a_plan_that_another_process_was_faster_with_is_no_error(table, overtaken, door, how, rival):
+    off = {"hoodie.compact.inline": "false"}
+    for n in range(1, 6):
+        upsert(table, n, **off)
+    if how == "pending":
+        table.compact(mode="schedule")
+    came = overtaken(table, RIVALS[rival])
+    if door == "a call":
+        result = table.compact()
+        warnings = result.warnings
+        assert came[0] not in result.executed
+    elif door == "a write":
+        warnings = upsert(table, 6).warnings
+    else:
+        with table.compact_in_background() as background:
+            pass
+        warnings = background.warnings
+    assert any(f"compaction {came[0]} is pending no more" in w for w in warnings)
+    assert content(table)["a"] == (6 if door == "a write" else 5)
+    assert table.verify(deep=True) == []
+
+
+def test_a_plan_that_is_asked_for_by_its_instant_and_is_not_pending_is_an_error(table):
+    upsert(table, 1, **{"hoodie.compact.inline": "false"})
+    with pytest.raises(InstantNotFoundError, match="no compaction 20200101000000000 is pending"):
+        table.compact(mode="execute", instant="20200101000000000")

@@ -143,6 +143,27 @@ def test_a_stale_plan_among_all_is_withdrawn_with_a_warning_and_made_anew(made):
     assert rows(made) == {**EXPECTED, "a": 99}
 
 
+@pytest.mark.parametrize("how", ["pending", "just planned"])
+def test_a_plan_that_another_process_was_faster_with_is_no_error(made, monkeypatch, how):
+    if how == "pending":
+        made.table.log_compact(mode="schedule", options=TWO)
+    ours, came = log_compaction._execute, []
+
+    def later(context, time, *args, **given):
+        if not came:
+            came.append(time)
+            HudiTable.open(made.table.uri).log_compact(mode="execute", instant=time, options=TWO)
+        return ours(context, time, *args, **given)
+
+    monkeypatch.setattr(log_compaction, "_execute", later)
+    result = made.table.log_compact(options=TWO)
+    assert came[0] not in result.executed
+    assert any(f"log compaction {came[0]} is pending no more" in w for w in result.warnings)
+    assert rows(made) == EXPECTED
+    with pytest.raises(InstantNotFoundError, match="no log compaction"):
+        made.table.log_compact(mode="execute", instant=came[0], options=TWO)
+
+
 def test_a_pending_plan_blocks_no_compaction_and_is_overtaken_by_it(made):
     planned = made.table.log_compact(mode="schedule", options=TWO).scheduled
     assert made.table.compact().executed

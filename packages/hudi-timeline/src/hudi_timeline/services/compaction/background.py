@@ -124,7 +124,12 @@ class BackgroundCompaction:
                 if context.is_alive(instant) or compaction.begun_elsewhere(context, instant):
                     continue
                 result = compaction.compact(
-                    context, mode=compaction.EXECUTE, instant=instant.time, run=self._run, now=self._now
+                    context,
+                    mode=compaction.EXECUTE,
+                    instant=instant.time,
+                    seen=True,
+                    run=self._run,
+                    now=self._now,
                 )
                 self.executed = (*self.executed, *result.executed)
         except (ConcurrentWriterError, LockError) as e:

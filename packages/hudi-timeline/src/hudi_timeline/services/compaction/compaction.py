@@ -113,6 +113,7 @@ def compact(
     mode: str = BOTH,
     plan: CompactionPlan | None = None,
     instant: str | None = None,
+    seen: bool = False,
     only_if_due: bool = False,
     dry_run: bool = False,
     run: Runner | None = None,
@@ -125,6 +126,7 @@ def compact(
         mode: only one of the two: "schedule" or "execute".
         plan: an earlier dry run's; made anew if not given.
         instant: of the pending compaction to execute; all of them, oldest first, if not given.
+        seen: the caller saw `instant` pending; where it is no more, that is a warning of the result.
         only_if_due: plan nothing before the trigger of the options fires.
         dry_run: give the plan and change nothing.
         run: runs the tasks of an execution; None for threads of this process.
@@ -146,16 +148,20 @@ def compact(
     executed: dict[str, tuple[WriteStat, ...]] = {}
     if not dry_run and mode != SCHEDULE:
         pending = context.look().timeline.pending(COMPACTION)
-        times = [i.time for i in pending] if instant is None else [instant]
-        for time_ in times:
-            executed[time_] = execute(context, time_, config, run=run or run_on_threads)
+        seen = seen or instant is None
+        for time_ in [i.time for i in pending] if instant is None else [instant]:
+            stats = execute(context, time_, config, run=run or run_on_threads, seen=seen)
+            if stats is not None:
+                executed[time_] = stats
     elif dry_run and mode == EXECUTE:
         return replace(look_into(context, instant, config), seconds=time.monotonic() - began)
     made = ScheduleResult("", CompactionPlan())
     if mode != EXECUTE:
         made = schedule(context, config, plan=plan, only_if_due=only_if_due, dry_run=dry_run, now=now)
         if made.instant and mode == BOTH:
-            executed[made.instant] = execute(context, made.instant, config, run=run or run_on_threads)
+            stats = execute(context, made.instant, config, run=run or run_on_threads, seen=True)
+            if stats is not None:
+                executed[made.instant] = stats
     result = CompactionResult(
         made.instant,
         made.plan,

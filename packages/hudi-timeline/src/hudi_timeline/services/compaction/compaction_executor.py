@@ -27,6 +27,7 @@ from hudi_timeline.services.compaction.pending_plans import (
     read_pending,
     refuse_misfit,
     refuse_overtaken,
+    warns_of_done,
 )
 from hudi_timeline.services.compaction.slice_tasks import (
     CompactionTask,
@@ -75,8 +76,13 @@ class _Begun:
 
 
 def execute(
-    context: ServiceContext, time: str, config: CompactionConfig, *, run: Runner = run_on_threads
-) -> tuple[WriteStat, ...]:
+    context: ServiceContext,
+    time: str,
+    config: CompactionConfig,
+    *,
+    run: Runner = run_on_threads,
+    seen: bool = False,
+) -> tuple[WriteStat, ...] | None:
     """Execute a pending plan; returns the statistics of its new base files.
 
     An execution that another process left dead is rolled back first.
@@ -84,13 +90,17 @@ def execute(
     Args:
         time: the plan's instant.
         run: runs the tasks.
+        seen: the caller saw the plan pending, so that one which is no more was executed, or taken back, by another
+            process since: None is returned, and the context has a warning.
 
     Raises:
-        InstantNotFoundError: no such plan is pending.
+        InstantNotFoundError: no such plan is pending, and it was not `seen`.
         ConcurrentWriterError: another process executes it, or took it back meanwhile.
         CorruptFileError, MissingFileError, UnsupportedError: the plan or a file of it cannot be read; it stays.
     """
-    begun = _begin(context, time, config, RunningCall.here())
+    begun = _begin(context, time, config, RunningCall.here(), seen=seen)
+    if begun is None:
+        return None
     try:
         stats = tuple(s for s in run(begun.tasks) if s is not None)
         if context.options.consistency_check:
@@ -108,10 +118,17 @@ def execute(
     return stats
 
 
-def _begin(context: ServiceContext, time: str, config: CompactionConfig, call: RunningCall) -> _Begun:
-    """Take a plan, after all checks: nothing is changed where one of them fails."""
+def _begin(
+    context: ServiceContext, time: str, config: CompactionConfig, call: RunningCall, *, seen: bool
+) -> _Begun | None:
+    """Take a plan, after all checks: nothing is changed where one of them fails.
+
+    Returns None where one that was `seen` is pending no more.
+    """
     storage, options = context.storage, context.options
     with context.locked(also=HARMED, keep_metadata=True) as snapshot:
+        if seen and warns_of_done(context, snapshot.timeline, time):
+            return None
         instant = find_pending(snapshot.timeline, time, table=storage.uri)
         refuse_alive(storage, instant, options)
         pending = read_pending(storage, instant)

@@ -49,7 +49,12 @@ from hudi_timeline.services.compaction.compaction_planner import (
     planned_groups,
     reserved_groups,
 )
-from hudi_timeline.services.compaction.pending_plans import PendingPlan, find_pending, read_pending
+from hudi_timeline.services.compaction.pending_plans import (
+    PendingPlan,
+    find_pending,
+    read_pending,
+    warns_of_done,
+)
 from hudi_timeline.services.compaction.slice_tasks import (
     LogCompactionTask,
     Runner,
@@ -139,7 +144,9 @@ def log_compact(
     if mode != EXECUTE:
         scheduled, plan, skipped = _schedule(context, config, dry_run=dry_run, now=now)
         if scheduled and mode == BOTH:
-            executed[scheduled] = _execute(context, scheduled, config, run)
+            stats = _execute(context, scheduled, config, run, seen=True)
+            if stats is not None:
+                executed[scheduled] = stats
     result = CompactionResult(
         scheduled, plan, tuple(executed), executed, skipped, tuple(context.warnings), time.monotonic() - began
     )
@@ -235,7 +242,8 @@ def _execute_pending(
 ) -> dict[str, tuple[WriteStat, ...]]:
     """Execute one pending plan, or all; those among all that do not fit are withdrawn with a warning."""
     if instant is not None:
-        return {instant: _execute(context, instant, config, run)}
+        given = _execute(context, instant, config, run, seen=False)
+        return {} if given is None else {instant: given}
     done = {}
     for pending in context.look().timeline.pending(LOG_COMPACTION):
         if begun_elsewhere(context, pending):
@@ -247,16 +255,21 @@ def _execute_pending(
         if context.is_alive(pending):
             continue
         try:
-            done[pending.time] = _execute(context, pending.time, config, run)
+            stats = _execute(context, pending.time, config, run, seen=True)
+            if stats is not None:
+                done[pending.time] = stats
         except WriteConflictError as e:
             context.warnings.append(f"log compaction {pending.time} was withdrawn: {e.message}")
     return done
 
 
 def _execute(
-    context: ServiceContext, time: str, config: CompactionConfig, run: Runner
-) -> tuple[WriteStat, ...]:
-    begun = _begin(context, time, config, RunningCall.here())
+    context: ServiceContext, time: str, config: CompactionConfig, run: Runner, *, seen: bool
+) -> tuple[WriteStat, ...] | None:
+    """Execute a pending plan; None where one that was `seen` pending is no more."""
+    begun = _begin(context, time, config, RunningCall.here(), seen=seen)
+    if begun is None:
+        return None
     try:
         stats = tuple(s for s in run(begun.tasks) if s is not None)
         if context.options.consistency_check:
@@ -274,10 +287,14 @@ def _execute(
     return stats
 
 
-def _begin(context: ServiceContext, time: str, config: CompactionConfig, call: RunningCall) -> _Begun:
+def _begin(
+    context: ServiceContext, time: str, config: CompactionConfig, call: RunningCall, *, seen: bool
+) -> _Begun | None:
     """Take a plan, after all checks; one of which nothing fits any more is withdrawn."""
     storage, options = context.storage, context.options
     with context.locked(also=HARMED, keep_metadata=True) as snapshot:
+        if seen and warns_of_done(context, snapshot.timeline, time, action=LOG_COMPACTION):
+            return None
         instant = find_pending(snapshot.timeline, time, table=storage.uri, action=LOG_COMPACTION)
         refuse_alive(storage, instant, options)
         if instant.state == INFLIGHT:  # Apache Hudi runs none again either

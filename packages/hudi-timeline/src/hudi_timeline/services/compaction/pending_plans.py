@@ -75,6 +75,21 @@ def find_pending(timeline: Timeline, time: str, *, table: str, action: str = COM
     )
 
 
+def warns_of_done(
+    context: ServiceContext, timeline: Timeline, time: str, *, action: str = COMPACTION
+) -> bool:
+    """Whether a plan that was pending is no more; the context has a warning then.
+
+    A look at the timeline is over when its plans are begun one after the other: each may be executed, or taken back,
+    by another process in between, and neither is a fault of the caller.
+    """
+    if any(i.time == time for i in timeline.pending(action)):
+        return False
+    what = "compaction" if action == COMPACTION else "log compaction"
+    context.warnings.append(f"{what} {time} is pending no more: another process executed it, or took it back")
+    return True
+
+
 def find_idle(context: ServiceContext, snapshot: TableSnapshot, time: str, *, after: str = "") -> Instant:
     """A pending compaction that nobody executes, and beside which no write is open.
 
