@@ -124,6 +124,37 @@ def test_a_rollback_of_what_a_compaction_has_merged_strikes_the_files_out(storag
     assert differences(storage) == []
 
 
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_rollback_of_what_was_there_before_the_metadata_table_was_made_is_followed(storage, table_type):
+    asked = {
+        **KEPT,
+        **{f"hoodie.metadata.{i}.enable": "true" for i in ("index.column.stats", "record.index")},
+    }
+    write(storage, rows(6), **{"hoodie.datasource.write.table.type": table_type})
+    before = write(storage, rows(9, 2, v=1)).instant
+    with_it = write(storage, rows(3, 20), **asked).instant
+    table(storage).rollback(with_it)
+    table(storage).rollback(before)
+    assert differences(storage) == []
+    assert table(storage).config.metadata_partitions == (
+        "files",
+    )  # indexes have no place for what is no more
+    assert HudiTable._of(storage).verify(deep=True) == []
+    write(storage, rows(9, 2, v=2), **asked)
+    assert HudiTable._of(storage).verify(deep=True) == []
+
+
+def test_a_rollback_of_a_writer_that_died_before_the_metadata_table_keeps_its_indexes(storage):
+    write(storage, rows(6), **KEPT)
+    faults = Faults(Fault(CRASH, operation="create", path=".hoodie/2*commit"))
+    with faults.process():
+        write(faults.wrap(storage), rows(4, 3, v=7))
+    asked = {"hoodie.metadata.record.index.enable": "true"}
+    assert write(storage, rows(4, 8), **asked).warnings == ()
+    assert table(storage).config.metadata_partitions == ("files", "record_index")
+    assert HudiTable._of(storage).verify(deep=True) == []
+
+
 def test_cleanings_strike_files_and_partitions_out(storage):
     made(storage)
     table(storage).delete_partitions(["p1"])

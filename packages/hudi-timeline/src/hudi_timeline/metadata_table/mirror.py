@@ -172,8 +172,8 @@ def mirror_rollback(
 ) -> Mirrored:
     """Mirror a rollback whose files are deleted and whose command blocks are written.
 
-    The delta commit of what is rolled back is taken back too.  Where a compaction has merged it, its deleted files are
-    struck out instead, and its indexes are dropped.
+    The delta commit of what is rolled back is taken back too.  Where a compaction has merged it, or a partition was made
+    of a table that had it, its deleted files are struck out instead, and its indexes are dropped.
 
     Args:
         rollback, target: the instants.
@@ -195,12 +195,24 @@ def mirror_rollback(
             if found is not None:
                 files.setdefault(partition, {})[name] = found.size
     is_merged = target <= own.last_compaction
-    if is_merged:
-        out.drop(storage, _INDEXES, f"the commit {target}, which was rolled back, is merged into it")
-    struck = {p: tuple(names) for p, names in deleted.items()} if is_merged else {}
+    held = _made_with(own, target, metadata_config.built(config))
+    gone = _INDEXES if is_merged else [p for p in _INDEXES if p in held]
+    out.drop(storage, gone, f"the commit {target}, which was rolled back, is merged into it")
+    struck = {p: tuple(names) for p, names in deleted.items()} if is_merged or FILES in held else {}
     folders = [p for p in deleted if storage.info(join_path(p, PARTITION_METADATA)) is not None]
     records = file_records(files, struck, partitions=folders)
     deltacommit.apply(own, rollback, {FILES: {FILES_GROUP: GroupChange(records)}})
     if not is_merged:
         deltacommit.roll_back(own, target, rollback)
     return out
+
+
+def _made_with(own: OwnTable, target: str, partitions: Iterable[str]) -> set[str]:
+    """Partitions that were made while a commit was completed already, so that it has no blocks in them."""
+    writes = own.timeline.completed_writes()
+    told = next((i for i in own.timeline.files if i.time == target and i.completed), None)
+    if told is None and writes and target > writes[0].time:
+        return set()  # not completed when its writer died: what is made counts completed ones only
+    touched = set() if told is None else {s.partition for s in own.snapshot.commits.get(told).stats}
+    slices = own.every_slice(partitions)
+    return {p for (p, _), of in slices.items() if of[0].base_instant > target} - touched
