@@ -47,8 +47,8 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
     "hudi_timeline": (
         {"table_version"},
         {"options"},
-        {"concurrency"},
-        {"table_config", "progress"},
+        {"concurrency", "display"},
+        {"table_config"},
         {"timeline", "metadata_config"},
         {"feature_gate"},
         {"file_system_view"},
@@ -89,7 +89,7 @@ WIDER = {
 # Modules of more lines: how many, and why they are one.
 LONGER = {
     "hudi_timeline/table.py": (
-        870,
+        900,
         "one class without mixins (test_table.py), whose methods are one call each",
     ),
 }

@@ -1,11 +1,13 @@
 """Error classes: codes, one line each, and pickling."""
 
 import pickle
+import sys
 
 import pytest
 
 from hudi_format import errors
 from hudi_format.errors import CorruptFileError, HudiError
+from hudi_format.storage.open import open_storage
 
 
 @pytest.mark.req("NEW-36")
@@ -30,3 +32,16 @@ def test_damage_of_a_file_always_says_what_to_do():
     placed.advise("do that.")
     assert placed.remedy == "do this."
     assert HudiError("what", file="f").remedy == ""
+
+
+def test_a_notebook_shows_the_error_first_and_the_callers_line():
+    """IPython asks an exception for its own lines; without them a cell shows every frame of ours."""
+    with pytest.raises(HudiError) as raised:
+        open_storage("nothing://here")
+    raised.value.add_note("rolled back")
+    lines = raised.value._render_traceback_()
+    assert lines[0] == f"{type(raised.value).__name__}: {raised.value}"
+    own = [line for line in lines if line.startswith("  line")]
+    assert len(own) == 1
+    assert own[0].endswith(f'of {sys._getframe().f_code.co_name}: open_storage("nothing://here")')
+    assert "Note: rolled back" in lines

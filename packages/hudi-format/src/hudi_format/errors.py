@@ -7,7 +7,13 @@ survive pickling, because they cross from Spark's Python workers to the driver.
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
+
+# Frames of this project and of IPython itself.
+_NOT_THE_CALLERS = re.compile(
+    r"[/\\](?:hudi_(?:format|index|timeline|spark)|pyspark_hudi|IPython|ipykernel)[/\\]"
+)
 
 
 class HudiError(Exception):
@@ -76,6 +82,17 @@ class HudiError(Exception):
     @remedy.setter
     def remedy(self, text: str) -> None:
         self._remedy = text
+
+    def _render_traceback_(self) -> list[str]:
+        """Lines that IPython shows for it: the error, then where the caller's own code met it."""
+        import traceback
+
+        frames = traceback.extract_tb(self.__traceback__)
+        own = [f for f in frames if not _NOT_THE_CALLERS.search(f.filename)]
+        lines = [f"{type(self).__name__}: {self}", ""]
+        lines += [f"  line {f.lineno} of {f.name}: {f.line}" for f in own]
+        lines += [f"Note: {note}" for note in getattr(self, "__notes__", ())]
+        return [*lines, "All frames: import sys, traceback; traceback.print_exception(sys.last_value)"]
 
     def advise(self, remedy: str) -> None:
         """Set the remedy unless there is one already."""

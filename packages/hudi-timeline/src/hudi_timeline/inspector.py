@@ -120,6 +120,10 @@ class Inspector:
         self._storage = storage
         self._commits = commits or CommitCache(storage)
 
+    def __repr__(self) -> str:
+        views = [n for n, f in vars(Inspector).items() if callable(f) and not n.startswith("_")]
+        return f"Inspector of {self._storage.uri}: {'(), '.join(views)}()"
+
     def _snapshot(self) -> TableSnapshot:
         return open_snapshot(self._storage, commits=self._commits)
 
@@ -174,6 +178,11 @@ class Inspector:
         rows = self.commits()
         rows = rows.filter(pc.equal(rows.column("state"), COMPLETED))
         return rows.take(pa.array(range(rows.num_rows - 1, -1, -1), pa.int64())).slice(0, limit)
+
+    def newest_writes(self, most: int = 5) -> pa.Table:
+        """The newest completed writes in few columns, for a look."""
+        names = ["instant", "operation", "rows_inserted", "rows_updated", "rows_deleted", "bytes_written"]
+        return self.history(most).select(names)
 
     def rollbacks(self) -> pa.Table:
         """Rollbacks and restores, oldest first, with their effects (columns: ROLLBACKS).

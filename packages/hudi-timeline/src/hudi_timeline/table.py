@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hudi_format.merge.laws import LawReport
     from hudi_format.merge.user_merger import MergeFunction
     from hudi_format.schema.changes import SchemaChange
+    from hudi_timeline.display.plots import Plots
     from hudi_timeline.inspector import Inspector
     from hudi_timeline.keys.deduplicate import DedupeResult
     from hudi_timeline.keys.erasure import ErasureReport
@@ -855,6 +856,19 @@ class HudiTable:
             self._storage, plan=plan, dry_run=dry_run, deep=deep, only=only, keep=keep,
             options=self._given(options), scan_of=self.read,
         )  # fmt: skip
+
+    @property
+    def plot(self) -> Plots:
+        """Plots of the table: `timeline()`, `file_sizes()`, `log_backlog()`, `key_ranges()`."""
+        from hudi_timeline.display.plots import Plots
+
+        return Plots(self.inspect, self.name)
+
+    def _repr_html_(self) -> str:
+        from hudi_timeline.display.html_view import facts_view, schema_rows, titled
+
+        facts = [("at", self.uri), *self.config.facts(), ("columns", schema_rows(self.schema))]
+        return titled("HudiTable", facts_view([*facts, ("newest writes", self.inspect.newest_writes())]))
 
     def __repr__(self) -> str:
         config = self.config

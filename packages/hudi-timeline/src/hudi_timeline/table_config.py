@@ -194,6 +194,23 @@ class TableConfig:
         for key, value in values.items():
             object.__setattr__(self, key, value)
 
+    def __repr__(self) -> str:
+        facts = (f"{n}={v!r}" for n, v in self.facts() if v not in ((), None, "", False))
+        return f"TableConfig({', '.join(facts)})"
+
+    def _repr_html_(self) -> str:
+        from hudi_timeline.display.html_view import facts_view, titled
+
+        return titled(f"Configuration of {self.name}", facts_view(self.facts()))
+
+    def facts(self) -> list[tuple[str, object]]:
+        """Most asked for values; `properties` has all."""
+        names = (
+            "name", "table_type", "record_key_fields", "partition_fields", "ordering_field", "keygen_class",
+            "payload_class", "merge_mode", "hive_style", "timezone", "cdc_enabled", "metadata_partitions",
+        )  # fmt: skip
+        return [("version", int(self.version)), *((n, getattr(self, n)) for n in names)]
+
     def key_spec(self, options: Mapping[str, str] | None = None) -> KeySpec:
         """Key generator of this table.
 

@@ -62,7 +62,7 @@ from hudi_spark.writing.write_tasks import (
     keyless_error,
     statuses,
 )
-from hudi_timeline.progress import AUTO, OFF
+from hudi_timeline.display.progress import AUTO, OFF
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.services.compaction.slice_tasks import Task
 from hudi_timeline.validation.row_rules import Screening

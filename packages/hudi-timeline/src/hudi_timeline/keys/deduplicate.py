@@ -40,6 +40,7 @@ from hudi_timeline import feature_gate
 from hudi_timeline.concurrency import markers
 from hudi_timeline.concurrency.marked_files import confirm_marked, start_marked
 from hudi_timeline.concurrency.running_call import RunningCall
+from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.file_slices import pending_compactions
 from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
@@ -60,7 +61,7 @@ PLAN = DUPLICATES.append(pa.field("action", pa.string()))
 
 
 @dataclass(frozen=True)
-class DedupeResult:
+class DedupeResult(HtmlView):
     """Result of a deduplication, or of its `dry_run`.
 
     Attributes:

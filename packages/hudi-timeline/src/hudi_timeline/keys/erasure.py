@@ -20,6 +20,7 @@ from hudi_format.storage.open import open_beside
 from hudi_format.storage.parallel import side_by_side, walk_folders
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline import metadata_config
+from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slices import newest_slices, pending_compactions
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, open_snapshot
@@ -88,7 +89,7 @@ class ErasureStep:
 
 
 @dataclass(frozen=True, slots=True)
-class ErasureReport:
+class ErasureReport(HtmlView):
     """Files that hold keys, and what to do.
 
     Attributes:

@@ -23,6 +23,7 @@ from hudi_format.model import FileSlice
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.footer_index import BloomIndex
+from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slice_history import FileHistory
 from hudi_timeline.file_system_view.file_slices import newest_slices_of, pending_compactions
@@ -44,7 +45,7 @@ Rows: TypeAlias = dict[str, list[Row]]
 
 
 @dataclass(frozen=True, slots=True)
-class KeyHistory:
+class KeyHistory(HtmlView):
     """History of some keys.
 
     Attributes:

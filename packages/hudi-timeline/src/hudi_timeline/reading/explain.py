@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from hudi_timeline.display.html_view import rows_view, titled
 from hudi_timeline.reading.cdc_task import ChangeTask
 from hudi_timeline.reading.plan import ScanSource
 from hudi_timeline.reading.task import ReadTask
@@ -56,6 +57,14 @@ class Explanation:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = self.files.sort_by([("read", "descending"), ("path", "ascending")])
+        read = self.files.filter(self.files.column("read"))
+        size = sum(max(s, 0) for s in read.column("size").to_pylist())
+        shown = [n for n in rows.column_names if rows.column(n).null_count < rows.num_rows]
+        head = f"{self.title}: reads {read.num_rows:,} of {rows.num_rows:,} files, {size:,} bytes"
+        return titled(head, rows_view(rows.select(shown)))
 
 
 def missed_rows(source: ScanSource, tasks: Sequence[Task], every: Sequence[Task]) -> dict[str, int]:

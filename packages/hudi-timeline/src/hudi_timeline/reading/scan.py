@@ -20,6 +20,7 @@ from hudi_format._checks import text_list
 from hudi_format.arrow.arrays import put_together
 from hudi_format.errors import UnsupportedError
 from hudi_format.storage.protocol import Storage
+from hudi_timeline.display.html_view import facts_view, schema_rows, titled
 from hudi_timeline.reading.filters import all_of, make_predicate, missing_column
 from hudi_timeline.reading.plan import BATCH_ROWS, CHANGES, ScanPlan, ScanSource
 from hudi_timeline.reading.stability import register_read
@@ -150,7 +151,7 @@ class Scan:
             return self.schema.empty_table()
         if len(tasks) == 1:
             return tasks[0].to_table()
-        from hudi_timeline.progress import counted
+        from hudi_timeline.display.progress import counted
 
         with ThreadPoolExecutor(self._files_at_once(tasks), thread_name_prefix="hudi-read") as pool:
             futures = [pool.submit(t.to_table) for t in tasks]
@@ -356,6 +357,15 @@ class Scan:
         if self._plan is None:
             return f"Scan({self._source.title}; not planned yet; columns: {', '.join(self.schema.names)})"
         return f"Scan({self._source.title}; {self._plan.files.num_rows} files)"
+
+    def _repr_html_(self) -> str:
+        # Nothing is read for it: a look at a variable must not take what a query takes.
+        facts: list[tuple[str, object]] = [("table", self.table_uri), ("as of", self.as_of)]
+        if self._plan is not None:
+            files = self._plan.files
+            facts += [("files", files.num_rows), ("warnings", self._plan.warnings)]
+        facts.append(("columns", schema_rows(self.schema)))
+        return titled(f"Scan: {self._source.title}", facts_view(facts))
 
 
 def _selected(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:

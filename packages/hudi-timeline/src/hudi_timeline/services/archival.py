@@ -27,6 +27,7 @@ from hudi_format.log.encoder import avro_content, frame
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import markers
+from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.options.service_config import ServiceConfig
 from hudi_timeline.services.archive_planner import ArchivePlan, archive_entry, make_plan
 from hudi_timeline.services.table_service import ServiceContext
@@ -43,7 +44,7 @@ _TRIES = 100
 
 
 @dataclass(frozen=True)
-class ArchiveResult:
+class ArchiveResult(HtmlView):
     """Result of an archival, or of its `dry_run`.
 
     Attributes:

@@ -24,6 +24,7 @@ from hudi_format.file_names import PARTITION_METADATA
 from hudi_format.model import join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
+from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.file_slices import newest_slices
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.service_config import KEEP_VERSIONS, ServiceConfig
@@ -65,7 +66,7 @@ _METAFILES = tuple(PARTITION_METADATA + suffix for suffix in ("", ".parquet", ".
 
 
 @dataclass(frozen=True)
-class CleanResult:
+class CleanResult(HtmlView):
     """Result of a cleaning, or of its `dry_run`.
 
     Attributes:

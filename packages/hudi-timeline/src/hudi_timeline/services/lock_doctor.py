@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from hudi_format.errors import LockError
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks.holding import Holding, ShownLock, is_dead
+from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.options.transaction_options import LOCK_PROVIDER
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.transaction.transaction import LOCK_NOTE
@@ -20,7 +21,7 @@ _COMMITS = 20  # the newest, whose locks are compared
 
 
 @dataclass(frozen=True, slots=True)
-class LockReport:
+class LockReport(HtmlView):
     """State of a table's lock.
 
     Attributes:

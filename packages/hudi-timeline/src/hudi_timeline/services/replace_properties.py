@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hudi_format import properties as props
 from hudi_format.errors import OptionError, UnsupportedError
 from hudi_timeline import table_config
+from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.file_slices import merged_slices
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import describe
@@ -51,7 +52,7 @@ _KNOWN = frozenset(
 
 
 @dataclass(frozen=True)
-class PropertiesChange:
+class PropertiesChange(HtmlView):
     """Changed entries: before and after, None for absent.
 
     Attributes:

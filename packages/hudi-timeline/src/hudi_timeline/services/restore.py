@@ -22,6 +22,7 @@ from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import metadata_config, table_config
 from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.file_slices import newest_slices
 from hudi_timeline.file_system_view.listing import walk
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
@@ -62,7 +63,7 @@ _UNDONE = WRITE_ACTIONS | {COMPACTION, LOG_COMPACTION}
 
 
 @dataclass(frozen=True)
-class RestoreResult:
+class RestoreResult(HtmlView):
     """Result of a restore, or of its `dry_run`.
 
     Attributes:

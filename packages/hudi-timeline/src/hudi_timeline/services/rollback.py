@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from hudi_format.errors import InstantNotFoundError
 from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.file_slices import newest_slices
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.services.pending_cleans import paths_of, take_back
@@ -27,7 +28,7 @@ log = logging.getLogger("hudi")
 
 
 @dataclass(frozen=True)
-class RollbackResult:
+class RollbackResult(HtmlView):
     """Result of a rollback, or of its `dry_run`.
 
     Attributes:

@@ -19,6 +19,7 @@ from hudi_format.file_names import parse_log_file
 from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import metadata_config, table_config
+from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.listing import walk
 from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.services.table_service import ServiceContext
@@ -42,7 +43,7 @@ AUXILIARY_FOLDER = ".hoodie/.aux"
 
 
 @dataclass(frozen=True)
-class UpgradeResult:
+class UpgradeResult(HtmlView):
     """Result of an upgrade or downgrade, or of its `dry_run`.
 
     Attributes:

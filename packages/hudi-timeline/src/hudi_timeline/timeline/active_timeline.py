@@ -22,6 +22,7 @@ from hudi_format.schema.meta_fields import without_meta
 from hudi_format.storage import stable_reads
 from hudi_format.storage.local import LocalStorage, list_at_once
 from hudi_format.storage.protocol import FileInfo, Storage
+from hudi_timeline.display.html_view import rows_view, titled
 from hudi_timeline.table_config import (
     BACKUP_FILE,
     DEFAULT_TIMELINE,
@@ -92,6 +93,18 @@ class Timeline:
     _storage: Storage | None = field(default=None, compare=False, repr=False)
     # Names of all that was listed beside instants in `.hoodie`; None where that is not known.
     _beside: frozenset[str] | None = field(default=None, compare=False, repr=False)
+
+    def __repr__(self) -> str:
+        pending = sum(not i.completed for i in self.instants)
+        last = f", newest {self.instants[-1].time}" if self.instants else ""
+        return f"Timeline({len(self.instants):,} instants, {pending:,} pending{last})"
+
+    def _repr_html_(self) -> str:
+        names = ("instant", "action", "state", "completed at")
+        rows = [(i.time, i.action, i.state, i.completion) for i in reversed(self.instants)]
+        columns = list(zip(*rows, strict=True)) or [()] * len(names)
+        table = pa.table({n: pa.array(c, pa.string()) for n, c in zip(names, columns, strict=True)})
+        return titled(repr(self), rows_view(table if any(columns[-1]) else table.drop_columns(names[-1])))
 
     @property
     def files(self) -> tuple[Instant, ...]:

@@ -8,6 +8,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import pyarrow as pa
+
+from hudi_timeline.display.html_view import HtmlView, rows_view, titled
+
 # Every kind of fault that `verify` knows: how bad it is, what to do, whether `repair` can do it.
 
 
@@ -214,7 +218,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(HtmlView):
     """One fault of a table.
 
     Attributes:
@@ -257,6 +261,17 @@ class Finding:
         return f"{self.severity} {self.code} {self.path}: {self.message}"
 
 
+class Findings(list[Finding]):
+    """Findings of one table, with a view for notebooks."""
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return titled("No findings: the table is sound")
+        shown = ("severity", "code", "path", "message", "remedy", "repairable")
+        rows = pa.Table.from_pylist([{k: f.as_dict()[k] for k in shown} for f in self])
+        return titled(f"{len(self):,} finding{'s' * (len(self) > 1)}", rows_view(rows))
+
+
 class VerifyReport:
     """Collected findings, each (code, path, instant) once; threads may share it."""
 
@@ -282,9 +297,11 @@ class VerifyReport:
         """Whether a path already has a finding."""
         return path in self._paths
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> Findings:
         """All findings, worst first, then by path and code."""
-        return sorted(self._found.values(), key=lambda f: (_RANK[f.severity], f.path, f.code, f.instant))
+        return Findings(
+            sorted(self._found.values(), key=lambda f: (_RANK[f.severity], f.path, f.code, f.instant))
+        )
 
 
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
@@ -305,4 +322,4 @@ def to_json(findings: Iterable[Finding], *, uri: str) -> str:
     return json.dumps({**top, "findings": [f.as_dict() for f in found]}, ensure_ascii=False, indent=2)
 
 
-__all__ = ["KINDS", "Finding", "Severity", "State", "VerifyReport", "to_json"]
+__all__ = ["KINDS", "Finding", "Findings", "Severity", "State", "VerifyReport", "to_json"]

@@ -19,6 +19,7 @@ from hudi_format.errors import ConcurrentWriterError, OptionError
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks.select import lock_of
+from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.metadata_config import FOLDER
 from hudi_timeline.options.transaction_config import parse_transaction_options
 from hudi_timeline.services.table_service import ServiceContext
@@ -37,7 +38,7 @@ PLAN_FILE = "repair_plan.json"
 
 
 @dataclass(frozen=True)
-class RepairResult:
+class RepairResult(HtmlView):
     """Result of a repair, or of its `dry_run`.
 
     Attributes:

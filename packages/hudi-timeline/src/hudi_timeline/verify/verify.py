@@ -20,19 +20,18 @@ from hudi_timeline.verify import (
     lost_columns,
 )
 from hudi_timeline.verify.check_keys import ScanOf
-from hudi_timeline.verify.findings import Finding, VerifyReport
+from hudi_timeline.verify.findings import Findings, VerifyReport
 from hudi_timeline.verify.table_state import TableState, gather
 
 if TYPE_CHECKING:
     from hudi_timeline.verify.check_keys import ScanOf
-    from hudi_timeline.verify.findings import Finding
 
 _TRIES = 3
 
 
 def verify(
     storage: Storage, *, deep: bool = False, workers: int | None = None, scan_of: ScanOf | None = None
-) -> list[Finding]:
+) -> Findings:
     """All findings of a table; [] for a sound one. Read-only.
 
     A write that is open is no fault, nor what a dead one left that the next write rolls back.  Where the timeline
@@ -52,9 +51,9 @@ def verify(
 
 def examine(
     storage: Storage, *, deep: bool = False, workers: int | None = None, scan_of: ScanOf | None = None
-) -> tuple[list[Finding], TableState | None]:
+) -> tuple[Findings, TableState | None]:
     """`verify`, with the collected table state; None for an unreadable table."""
-    found: list[Finding] | None = None
+    found: Findings | None = None
     facts: TableState | None = None
     for _ in range(_TRIES):
         before = _state(storage)
@@ -64,8 +63,8 @@ def examine(
         if _state(storage) == before:
             return now, facts
         # What a look between two steps of a writer saw is gone at the next look.
-        found = now if found is None else [f for f in now if f in found]
-    return found or [], facts
+        found = now if found is None else Findings(f for f in now if f in found)
+    return Findings() if found is None else found, facts
 
 
 def _state(storage: Storage) -> frozenset[tuple[str, int]]:

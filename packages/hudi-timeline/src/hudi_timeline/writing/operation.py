@@ -34,12 +34,12 @@ from hudi_index.consistent_hashing import ConsistentBucketIndex, HashingMetadata
 from hudi_index.lookup import LookupCount, LookupTask
 from hudi_timeline import table_config
 from hudi_timeline.concurrency.running_call import RunningCall
+from hudi_timeline.display.progress import Reporter, Silent, reporter
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.hashing_rings import load_rings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.options import parse_write_options
 from hudi_timeline.options.write_options import DUP_POLICY
-from hudi_timeline.progress import Reporter, Silent, reporter
 from hudi_timeline.services import inline_services
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import Timeline, modified_at

@@ -23,6 +23,7 @@ from hudi_format.errors import UnsupportedError, WriteConflictError
 from hudi_format.model import WriteStat
 from hudi_format.storage.open import flush
 from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.compaction_config import CompactionConfig, parse_compaction_options
@@ -59,7 +60,7 @@ MODES = (SCHEDULE, EXECUTE, BOTH)
 
 
 @dataclass(frozen=True)
-class ScheduleResult:
+class ScheduleResult(HtmlView):
     """Result of scheduling a compaction, or of its `dry_run`.
 
     Attributes:
@@ -74,7 +75,7 @@ class ScheduleResult:
 
 
 @dataclass(frozen=True)
-class CompactionResult:
+class CompactionResult(HtmlView):
     """Result of a compaction, or of its `dry_run`.
 
     Attributes:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from hudi_format.errors import HudiError, InstantNotFoundError, UnsupportedError
 from hudi_format.file_names import parse_log_file
 from hudi_format.model import join_path
+from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.services.compaction.compaction_executor import rolled_back
@@ -38,7 +39,7 @@ log = logging.getLogger("hudi")
 
 
 @dataclass(frozen=True)
-class WithdrawalResult:
+class WithdrawalResult(HtmlView):
     """Result of withdrawing a plan, or of its `dry_run`.
 
     Attributes:
@@ -58,7 +59,7 @@ class WithdrawalResult:
 
 
 @dataclass(frozen=True)
-class OperationCheck:
+class OperationCheck(HtmlView):
     """Whether an operation of a pending plan can be executed.
 
     Attributes:

@@ -22,6 +22,7 @@ from hudi_format.file_names import parse_log_file
 from hudi_format.keygen.partition_path import check_safe
 from hudi_format.model import FileSlice, join_path
 from hudi_format.storage.protocol import FileInfo
+from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slice_history import FileHistory
 from hudi_timeline.file_system_view.file_slices import committed_logs
@@ -46,7 +47,7 @@ log = logging.getLogger("hudi")
 
 
 @dataclass(frozen=True)
-class PlanRepair:
+class PlanRepair(HtmlView):
     """Result of repairing a plan, or of its `dry_run`.
 
     Attributes:

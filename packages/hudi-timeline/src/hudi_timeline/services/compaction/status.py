@@ -12,6 +12,7 @@ from datetime import datetime
 
 from hudi_format.log.reader import LogFileReader
 from hudi_format.model import LogFile
+from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.file_slices import newest_slices
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.compaction_config import CompactionConfig
@@ -20,7 +21,7 @@ from hudi_timeline.timeline.instant import COMPACTION
 
 
 @dataclass(frozen=True)
-class CompactionStatus:
+class CompactionStatus(HtmlView):
     """Status of compaction: what waits for it.
 
     Attributes:

@@ -2,13 +2,15 @@
 
 import io
 import sys
+import types
 
 import pytest
 from bad_input import make, rows
 from rich.console import Console
 
 from hudi_format.errors import InvalidOptionError
-from hudi_timeline import HudiTable, progress
+from hudi_timeline import HudiTable
+from hudi_timeline.display import progress
 
 
 @pytest.fixture
@@ -78,3 +80,52 @@ def test_nothing_is_printed_where_there_is_no_terminal(capfd, table, monkeypatch
     table.upsert(rows("a"))
     assert table.read().to_arrow().num_rows == 4
     assert capfd.readouterr() == ("", "")
+
+
+class Handle:
+    """A cell's output, as IPython hands it out."""
+
+    def __init__(self, shown):
+        self.shown = shown
+
+    def update(self, what, raw=False):
+        self.shown.append(what)
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """What a cell of a notebook shows, picture by picture."""
+    shown = []
+    screen = types.ModuleType("IPython.display")
+    screen.HTML = str
+
+    def display(what, display_id):
+        shown.append(what)
+        return Handle(shown)
+
+    screen.display = display
+    ipython = types.ModuleType("IPython")
+    ipython.get_ipython = lambda: types.SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", screen)
+    monkeypatch.delenv(progress.SWITCH, raising=False)
+    monkeypatch.setattr(progress, "NOTEBOOK_PAUSE_S", 0)
+    return shown
+
+
+def test_a_notebook_shows_html_and_is_left_empty(notebook):
+    assert progress.switched()
+    with progress.reporter("upsert <t>") as view:
+        assert isinstance(view, progress.NotebookView)
+        view._show()  # what its timer does after half a second
+        view.phase("write")
+        view.advance(1, 4)
+    assert "upsert &lt;t&gt;" in notebook[0]
+    assert "upsert &lt;t&gt;: write" in notebook[1]
+    assert "value='1' max='4'" in notebook[2]
+    assert notebook[-1] == {}
+
+
+def test_a_short_call_shows_nothing_in_a_notebook(notebook, table):
+    table.upsert(rows("a"))
+    assert notebook == []

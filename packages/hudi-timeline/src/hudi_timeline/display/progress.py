@@ -2,18 +2,22 @@
 
 One switch: `HUDI_PROGRESS`, `auto` (the default), `true` or `false`; for a write the option `hudi.progress` stands over
 it.  `auto` shows it where standard error is a terminal, or in a notebook, and nowhere else.  Nothing is shown in the
-first half second, and nothing stays behind.
+first half second, and nothing stays behind.  In a notebook it is HTML, which needs no widgets.
 """
 
 from __future__ import annotations
 
+import contextvars
+import importlib
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import escape
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from hudi_format.errors import InvalidOptionError
 from hudi_timeline.options.write_options import PROGRESS
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 SWITCH = "HUDI_PROGRESS"
 AUTO, ON, OFF = "auto", "true", "false"
 DELAY_S = 0.5
+NOTEBOOK_PAUSE_S = 0.2  # between two pictures: each is a message to the browser
 
 
 class Reporter(Protocol):
@@ -123,6 +128,63 @@ class ProgressView:
                 self._bar.stop()
 
 
+class NotebookView:
+    """HTML output of a notebook's cell with progress, as `ProgressView`; emptied at the end."""
+
+    def __init__(self, what: str, *, delay_s: float = DELAY_S) -> None:
+        self._what, self._phase = what, ""
+        self._done, self._total = 0, 0
+        self._began = self._drawn = time.monotonic()
+        self._lock = threading.Lock()
+        self._ended = False
+        self._handle: Any = None
+        self._screen: Any = importlib.import_module("IPython.display")
+        # Which cell an output belongs to is told by the context of the thread.
+        context = contextvars.copy_context()
+        self._timer = threading.Timer(delay_s, lambda: context.run(self._show))
+        self._timer.daemon = True
+
+    def _show(self) -> None:
+        with self._lock:
+            if not self._ended:
+                self._handle = self._screen.display(self._screen.HTML(self._html()), display_id=True)
+
+    def _html(self) -> str:
+        title = escape(f"{self._what}: {self._phase}" if self._phase else self._what)
+        of = f" value='{self._done}' max='{self._total}'" if self._total else ""
+        count = f" {self._done:,}/{self._total:,}" if self._total else ""
+        return f"<div>{title} <progress{of}></progress>{count} {time.monotonic() - self._began:.0f} s</div>"
+
+    def _draw(self, *, at_once: bool = False) -> None:
+        now = time.monotonic()
+        if self._handle is not None and (at_once or now - self._drawn >= NOTEBOOK_PAUSE_S):
+            self._drawn = now
+            self._handle.update(self._screen.HTML(self._html()))
+
+    def phase(self, name: str) -> None:
+        with self._lock:
+            self._phase, self._done, self._total = name, 0, 0
+            self._draw(at_once=True)
+
+    def advance(self, done: int, total: int) -> None:
+        with self._lock:
+            self._done, self._total = done, total
+            self._draw()
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._ended = True
+            if self._handle is not None:
+                self._handle.update({}, raw=True)  # an output without content, of which nothing is to be seen
+
+
 def switched(asked: str = AUTO) -> bool:
     """Whether to show progress.
 
@@ -142,11 +204,14 @@ def switched(asked: str = AUTO) -> bool:
         )
     if asked != AUTO:
         return asked == ON
-    return sys.stderr.isatty() or (_in_ipython() and _console().is_jupyter)
+    return sys.stderr.isatty() or _in_notebook()
 
 
-def _in_ipython() -> bool:
-    return "IPython" in sys.modules
+def _in_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this process; Databricks and Colab have such kernels too."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and getattr(shell, "kernel", None) is not None
 
 
 def _console() -> Console:
@@ -157,7 +222,9 @@ def _console() -> Console:
 
 def reporter(what: str, asked: str = AUTO) -> Reporter:
     """Progress display of one write or read."""
-    return ProgressView(what, _console()) if switched(asked) else Silent()
+    if not switched(asked):
+        return Silent()
+    return NotebookView(what) if _in_notebook() else ProgressView(what, _console())
 
 
 @contextmanager
