@@ -172,8 +172,8 @@ def mirror_rollback(
 ) -> Mirrored:
     """Mirror a rollback whose files are deleted and whose command blocks are written.
 
-    The delta commit of what is rolled back is taken back too.  Where a compaction has merged it, or a partition was made
-    of a table that had it, its deleted files are struck out instead, and its indexes are dropped.
+    The delta commit of what is rolled back is taken back too.  Where a compaction has merged it, or a partition was
+    made of a table that had it, its deleted files are struck out instead, and its indexes are dropped.
 
     Args:
         rollback, target: the instants.
