@@ -13,6 +13,9 @@ from hudi_format.errors import WriteConflictError
 from hudi_format.schema.changes import DROPPED, schema_changes
 from hudi_spark.writing.writer import last_commit
 from hudi_timeline import HudiTable
+from hudi_timeline.concurrency import markers
+from hudi_timeline.options import parse_write_options
+from hudi_timeline.transaction.transaction import begin_transaction
 
 BEFORE, DURING = "before the instant", "while it writes"
 OPERATION = "hoodie.datasource.write.operation"
@@ -165,6 +168,29 @@ def test_a_frame_that_lost_is_evaluated_and_written_again(save, path, monkeypatc
             "insert_overwrite": {("a", "x"): 7, ("n", "x"): 7},
         }[operation]
     )
+    assert HudiTable.open(path).verify(deep=True) == []
+
+
+@pytest.mark.req("CC-16")
+def test_a_frame_meets_the_markers_of_a_writer_that_goes_on(save, path, monkeypatch):
+    """The task gives the conflict back: it is not tried four times."""
+    early = {**OCC, "hoodie.write.concurrency.early.conflict.detection.enable": "true"}
+    table = HudiTable.open(path)
+    rival = begin_transaction(
+        table.storage, table.config, operation="UPSERT", options=parse_write_options(OCC).transaction
+    )
+    rival.inflight({})
+    files = table.inspect.files().to_pylist()
+    group = next(f["file_id"] for f in files if f["partition"] == "x")
+    markers.create(table.storage, rival.instant, "x", f"{group}_0-1-1_{rival.instant}.parquet", "MERGE")
+    before = state(path)
+    with pytest.raises(WriteConflictError, match="nothing of it was written") as e:
+        save(rows("ax", "by", ts=9), "upsert", **early)
+    assert (e.value.rival, e.value.file_groups) == (rival.instant, (f"x/{group}",))
+    assert state(path) == before
+    rival.abort()
+    save(rows("ax", "by", ts=9), "upsert", **early)
+    assert {r["ts"] for k, r in state(path)[0].items() if k[0] in "ab"} == {9}
     assert HudiTable.open(path).verify(deep=True) == []
 
 

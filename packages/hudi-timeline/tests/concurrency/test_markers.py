@@ -46,6 +46,22 @@ def test_batched_markers_of_the_timeline_server_are_read(storage):
     ]  # fmt: skip
 
 
+@pytest.mark.req("CC-16")
+def test_markers_of_one_partition_are_found_without_the_others(storage):
+    root = f".hoodie/.temp/{T}"
+    for partition in ("", "p", "p/q"):
+        markers.create(storage, T, partition, FILE, "MERGE")
+    storage.publish(f"{root}/MARKERS0", f"p/{OTHER}.marker.CREATE\nr/{OTHER}.marker.MERGE\n".encode())
+    assert list_markers(storage, T, partition="p") == [
+        Marker("p", FILE, "MERGE"),
+        Marker("p", OTHER, "CREATE"),
+    ]
+    assert list_markers(storage, T, partition="") == [Marker("", FILE, "MERGE")]
+    assert list_markers(storage, T, partition="r") == [Marker("r", OTHER, "MERGE")]
+    assert list_markers(storage, T, partition="none") == []
+    assert {markers.file_id_of(n) for n in (FILE, f".{FILE[:38]}_{T}.log.1_0-1-2")} == {FILE[:38]}
+
+
 @pytest.mark.parametrize(
     "line",
     ["../x.parquet", "a/../../x.parquet", "/etc/x.parquet", ".hoodie/x.parquet", "a//x.parquet", "..", "/x",

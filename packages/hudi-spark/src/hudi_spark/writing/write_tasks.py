@@ -26,6 +26,7 @@ from hudi_format.errors import (
     RecordKeyError,
     SchemaError,
     UnsupportedError,
+    WriteConflictError,
 )
 from hudi_format.file_slice.writer import RowCounter
 from hudi_format.keygen.key_generator import KeySpec
@@ -48,7 +49,7 @@ STATUS_DDL = "kind string, payload binary"
 STATUS_SCHEMA = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
 STATS, ERROR = "stats", "error"
 
-# The data is at fault: running the task again gives the same.
+# The data is at fault, or another writer was first: running the task again gives the same.
 _FINAL = (
     RecordKeyError,
     OrderingValueError,
@@ -57,6 +58,7 @@ _FINAL = (
     UnsupportedError,
     MergeFunctionError,
     InvalidOptionError,
+    WriteConflictError,
 )
 
 

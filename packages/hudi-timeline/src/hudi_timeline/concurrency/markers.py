@@ -75,20 +75,24 @@ def has_markers(storage: Storage, instant: str) -> bool:
     return folder is not None and folder.is_dir
 
 
-def list_markers(storage: Storage, instant: str) -> list[Marker]:
+def list_markers(storage: Storage, instant: str, *, partition: str | None = None) -> list[Marker]:
     """Data files announced by the write, in path order; [] without a marker folder.
+
+    Args:
+        partition: only those of this partition; other folders of direct markers are not listed.
 
     Raises:
         CorruptFileError: a marker that names a path outside the table or below `.hoodie`.
     """
     root = marker_folder(instant)
     found: set[Marker] = set()
-    for relative in _files_below(storage, root):
+    files = _files_below(storage, root) if partition is None else _files_of(storage, root, partition)
+    for relative in files:
         if _BATCH_FILE.match(relative):
             found.update(_batch(storage, f"{root}/{relative}"))
         elif (marker := _parse(relative, f"{root}/{relative}")) is not None:
             found.add(marker)
-    return _in_order(found)
+    return _in_order(m for m in found if partition is None or m.partition == partition)
 
 
 def _files_below(storage: Storage, root: str) -> Iterable[str]:
@@ -97,6 +101,13 @@ def _files_below(storage: Storage, root: str) -> Iterable[str]:
     walked = walk_folders(storage, root)
     paths = (join_path(folder, e.name) for folder, entries in walked for e in entries if not e.is_dir)
     return [path.removeprefix(f"{root}/") for path in paths]
+
+
+def _files_of(storage: Storage, root: str, partition: str) -> list[str]:
+    """Direct markers of one partition, and batches of markers of all."""
+    folders = dict.fromkeys(("", partition))
+    listed = ((folder, storage.list(join_path(root, folder))) for folder in folders)
+    return [join_path(folder, e.name) for folder, entries in listed for e in entries if not e.is_dir]
 
 
 def _in_order(found: Iterable[Marker]) -> list[Marker]:
@@ -163,6 +174,11 @@ def own_files(markers: list[Marker], instant: str) -> list[Marker]:
         if file is not None and file.instant == instant:
             out.append(marker)
     return out
+
+
+def file_id_of(data_file: str) -> str:
+    """File id of an announced file, of any kind: what its name says before the first `_`."""
+    return data_file.removeprefix(".").partition("_")[0]
 
 
 def delete(storage: Storage, instant: str) -> None:

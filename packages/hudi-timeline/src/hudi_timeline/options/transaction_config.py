@@ -12,6 +12,7 @@ from hudi_timeline.options.config_key import ConfigKey, given_value, keys_of, va
 from hudi_timeline.options.registry import ParsedOptions, canonical
 from hudi_timeline.options.transaction_options import (
     ALLOW_EMPTY_COMMIT,
+    BY_KEYS,
     CONCURRENCY_MODE,
     CONFLICT_DETECTION,
     CONFLICT_RETRIES,
@@ -21,6 +22,9 @@ from hudi_timeline.options.transaction_options import (
     CONSISTENCY_FIRST_MS,
     CONSISTENCY_MOST_MS,
     DURABILITY,
+    EARLY_COMMITS,
+    EARLY_DETECTION,
+    EARLY_STRATEGY,
     FAILED_WRITES_POLICY,
     HEARTBEAT_INTERVAL_MS,
     HEARTBEAT_MISSES,
@@ -124,6 +128,9 @@ class TransactionConfig:
         mode: of concurrency; OPTIMISTIC_CONCURRENCY_CONTROL has the policy LAZY, as in Apache Hudi.
         conflict_strategy: the full name of a Java class, or module:Class of Python.
         detection: of conflicts, by file groups or by keys.
+        early_detection: whether markers of others are looked at before each file is begun.
+        early_strategy: the full name of a Java class.
+        early_commits: whether commits since its begin are looked at then too.
         conflict_retries: how often a write that lost to another one is run again.
         running_wait_ms: how long the policy EAGER waits for a live pending write.
         lock: of the table's lock.
@@ -137,6 +144,9 @@ class TransactionConfig:
     mode: str = value_of(CONCURRENCY_MODE)
     conflict_strategy: str = value_of(CONFLICT_STRATEGY)
     detection: str = value_of(CONFLICT_DETECTION)
+    early_detection: bool = value_of(EARLY_DETECTION)
+    early_strategy: str = value_of(EARLY_STRATEGY)
+    early_commits: bool = value_of(EARLY_COMMITS)
     conflict_retries: int = value_of(CONFLICT_RETRIES)
     running_wait_ms: int = value_of(RUNNING_WAIT_MS)
     lock: LockConfig = field(default_factory=LockConfig)
@@ -193,8 +203,31 @@ def transaction_config(given: ParsedOptions) -> TransactionConfig:
     values: dict[str, Any] = {n: given.parsed[k] for n, k in TRANSACTION_FIELDS.items() if k in given.parsed}
     if values.get("mode") == OPTIMISTIC:
         values["failed_writes"] = LAZY  # writers must not roll back each other
+    if values.get("early_detection"):
+        _check_early(values)
     indexes = _index_config(given, values.get("metadata_enable"))
     return TransactionConfig(**values, lock=_lock_config(given), indexes=indexes, raw=given.text)
+
+
+def _check_early(values: Mapping[str, Any]) -> None:
+    """Refuse early conflict detection where nothing overlaps, or where overlapping is no conflict yet.
+
+    Raises:
+        ConflictingOptionError: the mode, or the detection by keys.
+    """
+    if values.get("mode") != OPTIMISTIC:
+        raise ConflictingOptionError(
+            f"{EARLY_DETECTION}=true is for writers that overlap",
+            remedy=f"set {CONCURRENCY_MODE}={OPTIMISTIC} in all writers, or leave it out.",
+            option=str(EARLY_DETECTION),
+        )
+    if values.get("detection") == BY_KEYS:
+        raise ConflictingOptionError(
+            f"{EARLY_DETECTION}=true compares file groups, and {CONFLICT_DETECTION}={BY_KEYS} the keys in them, "
+            "which are known when a writer commits",
+            remedy="leave out one of the two.",
+            option=str(EARLY_DETECTION),
+        )
 
 
 def _index_config(given: ParsedOptions, metadata_enable: bool | None) -> IndexConfig:

@@ -16,6 +16,7 @@ from hudi_timeline.options.option_types import (
     OptionType,
     choice,
     class_or_function,
+    java_class,
     number,
     whole,
 )
@@ -61,6 +62,18 @@ PRIMARY_STRATEGIES = (  # the second is its name in releases 0.14 and later
 )
 STRATEGIES = (SIMPLE_STRATEGY, BUCKET_STRATEGY, *PRIMARY_STRATEGIES)
 STRATEGY_CLASS = class_or_function(_STRATEGY_PACKAGE)
+
+# Strategies of early conflict detection.  The third one is for markers that Apache Hudi's timeline server keeps: there
+# is none here, and what it finds after a while is found at once.
+_MARKER_PACKAGE = "org.apache.hudi.table.marker."
+EARLY_DIRECT = _MARKER_PACKAGE + "SimpleDirectMarkerBasedDetectionStrategy"
+EARLY_TRANSACTION = _MARKER_PACKAGE + "SimpleTransactionDirectMarkerBasedDetectionStrategy"
+EARLY_ASYNC = "org.apache.hudi.timeline.service.handlers.marker.AsyncTimelineServerBasedDetectionStrategy"
+_EARLY = {name.rpartition(".")[2]: name for name in (EARLY_DIRECT, EARLY_TRANSACTION, EARLY_ASYNC)}
+_EARLY_CLASS = java_class(_MARKER_PACKAGE)
+EARLY_STRATEGY_CLASS = OptionType(
+    _EARLY_CLASS.allowed, lambda text: _EARLY.get(text.strip()) or _EARLY_CLASS.parse(text)
+)
 
 # What belongs together of a declaration stands in one line.
 # fmt: off
@@ -329,6 +342,26 @@ CONFLICT_DETECTION = ConfigKey(
     "hudi.write.conflict.detection", choice(BY_FILE_GROUPS, BY_KEYS), BY_FILE_GROUPS, since="0.1.0",
     doc="keys: writers of other keys of one file group both succeed, the second made again on top of the first, and a "
     "key that two writers add is a conflict; file_groups: as in Apache Hudi."
+)
+EARLY_DETECTION = ConfigKey(
+    "hoodie.write.concurrency.early.conflict.detection.enable", BOOLEAN, "false", since="0.13.0",
+    doc="true: before a writer begins a data file it looks at the markers of others, and fails where one of them is at "
+    f"work on the same file group; needs {OPTIMISTIC}."
+)
+EARLY_STRATEGY = ConfigKey(
+    "hoodie.write.concurrency.early.conflict.detection.strategy", EARLY_STRATEGY_CLASS, EARLY_DIRECT, since="0.13.0",
+    doc="SimpleDirectMarkerBasedDetectionStrategy: of two writers that meet, the one that began later fails; "
+    "SimpleTransactionDirectMarkerBasedDetectionStrategy: the one that comes second, told apart under a lock: with "
+    "ZooKeeper one for each file group, else the table's.",
+    unsupported=Unsupported(
+        lambda value: is_given(value) and value not in _EARLY.values(), "a strategy of early conflict detection",
+        f"use one of {', '.join(sorted(_EARLY))}"
+    )
+)
+EARLY_COMMITS = ConfigKey(
+    "hoodie.write.concurrency.early.conflict.check.commit.conflict", BOOLEAN, "false", since="0.13.0",
+    doc="true: writes that were completed since this one began are looked at too, before each file; the timeline is "
+    "listed for each."
 )
 RUNNING_WAIT_MS = ConfigKey(
     "hudi.write.wait_ms", whole(0, unit="milliseconds"), "0", since="0.1.0",

@@ -168,10 +168,6 @@ UNSUPPORTED = (
         "hoodie.auto.commit", BOOLEAN, "true",
         unsupported=Unsupported(is_false, "a commit by the caller", "leave it out; each write is one commit")
     ),
-    refused_if_true(
-        "hoodie.write.concurrency.early.conflict.detection.enable", "early conflict detection",
-        "leave it out; overlapping writes are refused when they commit", since="0.13.0"
-    ),
     refused_if_true("hoodie.rollback.instant.backup.enabled", "backups of rolled back instants", "leave it out"),
     refused_if_true("_.hoodie.allow.multi.write.on.same.instant", "several writes of one instant", "leave it out"),
     refused_if_true("hoodie.datasource.hive_sync.enable", "syncing to Hive", _SYNC),

@@ -23,6 +23,7 @@ from hudi_format.partition_metadata import write_if_absent
 from hudi_format.schema.meta_fields import with_meta
 from hudi_index.bloom.key_observer import observer_of
 from hudi_timeline.concurrency.marked_files import confirm_marked, start_marked
+from hudi_timeline.concurrency.markers import file_id_of
 from hudi_timeline.writing.tasks import CREATE, TaskToken, WriteContext
 
 # A file has at least so many records, however large they are.
@@ -38,8 +39,17 @@ def start_file(context: WriteContext, partition: str, name: str, kind: str) -> C
 
     Raises:
         ConcurrentWriterError: the write is over: completed without this attempt, or rolled back.
+        WriteConflictError: another writer is at work on its file group (early conflict detection).
     """
-    return start_marked(context.storage, context.instant, context.inflight, partition, name, kind)
+
+    def begin() -> Callable[[], None]:
+        return start_marked(context.storage, context.instant, context.inflight, partition, name, kind)
+
+    # Nobody else has the id of a new file group, unless it is that of a bucket.
+    if context.early is None or (kind == CREATE and context.bucket is None):
+        return begin()
+    with context.early.checked(context.storage, partition, file_id_of(name)):
+        return begin()
 
 
 def confirm(context: WriteContext, guard: Callable[[], None], *paths: str) -> None:

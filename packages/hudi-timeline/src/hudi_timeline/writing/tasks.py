@@ -24,6 +24,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.key_observer import BloomSettings
 from hudi_index.bucket import BucketIndex
 from hudi_index.tagging import MOVED, STORED_IN
+from hudi_timeline.transaction.early_conflicts import EarlyDetection
 
 CREATE = "CREATE"
 MERGE = "MERGE"
@@ -85,6 +86,7 @@ class WriteContext:
         log: sizes and block type of log files.
         cdc: how changes are logged beside rewritten files; None where the table logs none.
         bucket: of the index BUCKET; stored keys must belong to the file group that is rewritten.
+        early: looks at the markers of other writers before a file is begun; None where the options do not ask for it.
     """
 
     storage: Storage
@@ -110,6 +112,7 @@ class WriteContext:
     log: LogConfig = field(default_factory=LogConfig)
     cdc: CdcSettings | None = None
     bucket: BucketIndex | None = None
+    early: EarlyDetection | None = None
 
     def row_schema(self) -> pa.Schema:
         """Columns of a worker's rows: record key, then the needed data columns.

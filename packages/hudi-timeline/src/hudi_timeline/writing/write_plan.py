@@ -56,7 +56,7 @@ from hudi_timeline.timeline.instant import (
     REPLACE_COMMIT,
     instant_path,
 )
-from hudi_timeline.transaction import overwrite
+from hudi_timeline.transaction import early_conflicts, overwrite
 from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.transaction.write_basis import NOTHING, Basis
 from hudi_timeline.writing import bucket_index, keys
@@ -580,8 +580,7 @@ def write_context(plan: Plan, transaction: Transaction, table: TableConfig) -> W
             level=c.codec_level if c.codec == "zstd" else None,
             row_group_bytes=c.parquet_block_bytes,
             page_bytes=c.parquet_page_bytes,
-            # A bucket has one file, however large.
-            max_file_bytes=c.parquet_max_file_bytes if plan.bucket is None else 1 << 62,
+            max_file_bytes=c.parquet_max_file_bytes if plan.bucket is None else 1 << 62,  # a bucket has one
             dictionary=c.dictionary,
         ),
         bloom=bloom,
@@ -597,4 +596,5 @@ def write_context(plan: Plan, transaction: Transaction, table: TableConfig) -> W
         log=LogConfig(block_type(c.log_block_format), c.log_block_bytes, c.log_file_bytes),
         cdc=CdcSettings(table.cdc_mode, to_avro(plan.schema, table.name)) if table.cdc_enabled else None,
         bucket=plan.bucket,
+        early=early_conflicts.of(transaction, c.transaction, by_bucket=plan.bucket is not None),
     )
