@@ -152,6 +152,30 @@ CASES += [
 ]
 
 
+# What is stored is in logs: as they were inserted, newer, with other values, and deleted.
+IN_LOGS = rows(
+    ("k0", "p1", 20, "log"), ("k1", "p1", 20, "log"), ("k2", "p1", 20, "log"), ("k3", "p1", 20, None),
+    ("k4", "p1", 20, "log"), **flags(*[False] * 5),
+)  # fmt: skip
+BESIDE_LOGS = rows(
+    ("k0", "p2", 15, "late"), ("k1", "p2", 20, "equal"), ("k2", "p2", 25, "newer"), ("k3", "p2", 25, None),
+    ("k4", "p2", 15, "gone"), ("k5", "p1", 5, "late"), ("k6", "p3", 30, "newer"), ("k7", "p2", 5, "back"),
+    **flags(False, False, False, False, True, False, False, False),
+)  # fmt: skip
+LOGGED = [
+    (index, payload, moves)
+    for index, payload, moves in (
+        ("GLOBAL_SIMPLE", "DefaultHoodieRecordPayload", "true"),
+        ("GLOBAL_BLOOM", "PartialUpdateAvroPayload", "true"),
+        ("GLOBAL_BLOOM", "EventTimeAvroPayload", "true"),
+        ("GLOBAL_SIMPLE", "FirstValueAvroPayload", "true"),
+        ("GLOBAL_SIMPLE", "OverwriteNonDefaultsWithLatestAvroPayload", "true"),
+        ("GLOBAL_SIMPLE", "DefaultHoodieRecordPayload", "false"),
+        ("GLOBAL_BLOOM", "PartialUpdateAvroPayload", "false"),
+    )
+]
+
+
 def changed(table):
     """The keys of the rows that have the newest commit's time: what an incremental query after the one before gives."""
     newest = max(table.column("_hoodie_commit_time").to_pylist())
@@ -189,6 +213,36 @@ def test_the_index_does_what_apache_hudis_does(tmp_path, apache, name, options, 
     assert_same_rows(
         rows_of(apache.read(mine)), rows_of(ours.read(mine)), ["_hoodie_record_key", "_hoodie_partition_path"]
     )
+
+
+@pytest.mark.req("IX-06", "IX-08", "PM-02", "PM-14")
+@pytest.mark.parametrize(("index", "payload", "moves"), LOGGED)
+def test_stored_records_are_those_of_the_logs(tmp_path, apache, index, payload, moves):
+    options = {
+        **BASE,
+        WRITE + "table.type": "MERGE_ON_READ",
+        INDEX: index,
+        WRITE + "payload.class": f"org.apache.hudi.common.model.{payload}",
+        "hoodie.payload.ordering.field": "ts",
+        "hoodie.simple.index.update.partition.path": moves,
+        "hoodie.bloom.index.update.partition.path": moves,
+        "hoodie.compact.inline": "false",
+        "hoodie.parquet.small.file.limit": "0",
+        **IN_ORDER,
+    }
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    keys = ["_hoodie_record_key", "_hoodie_partition_path", "v"]
+    back = rows(("k0", "p4", 40, "end"), ("k2", "p1", 18, "late"), **flags(False, False))
+    for operation, given in [
+        ("insert", MANY), ("upsert", IN_LOGS), ("delete", rows(("k7", "p1", 10, ""))), ("upsert", BESIDE_LOGS),
+        ("upsert", back),
+    ]:  # fmt: skip
+        all_options = {**options, WRITE + "operation": operation}
+        execute(LocalEngine(), open_storage(str(mine)), given, all_options)
+        apache.write(theirs, given, all_options)
+        found = rows_of(ours.read(mine))
+        assert_same_rows(found, rows_of(apache.read(theirs)), keys)
+        assert_same_rows(found, rows_of(apache.read(mine)), keys)
 
 
 @pytest.mark.req("IX-04", "IX-06", "IX-14")

@@ -10,7 +10,7 @@ Source: HoodieSimpleIndex, HoodieBloomIndex and their global kinds of Apache Hud
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -31,7 +31,8 @@ from hudi_format.merge.payloads import IS_DELETED, MergeRule, Order, payload_rul
 from hudi_format.merge.record_merger import combine, decide, one_array
 from hudi_format.model import BaseFile, LogFile
 from hudi_format.parquet.footer import read_entries
-from hudi_format.parquet.reader import read_keys, read_table
+from hudi_format.parquet.reader import iter_row_groups, read_keys, read_table
+from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.footer_index import FILTER, MAYBE, RANGE, BloomIndex
@@ -84,20 +85,50 @@ class LoggedFiles:
         logs = self.logs.get(file.path, ())
         if not logs or not len(keys) or not self._may_delete(storage, logs):
             return none
-        merge = self.merge
-        wanted = pa.schema([self.schema.field(n).with_nullable(True) for n in merge.key_columns])
-        needed = merge.merge_schema(wanted, self.schema)
+        wanted = pa.schema([self.schema.field(n).with_nullable(True) for n in self.merge.key_columns])
         asked = one_array(keys).cast(pa.string())
-        with LogRecords(storage, logs, merge, needed, committed=self.committed) as records:
-            stored = read_table(storage, file.path, schema=needed, use_threads=False)
-            if records.spilled:
-                records.meet([stored])
-            mine = stored.filter(pc.is_in(merge.keys(stored).cast(pa.string()), value_set=asked))
-            left = merge.keys(records.merged(mine)).cast(pa.string())
+        parts = [
+            one_array(self.merge.keys(part)).cast(pa.string())
+            for part in self.stored(storage, file.path, keys, wanted)
+        ]
+        left = pa.chunked_array(parts, pa.string())
         gone: np.ndarray = pc.invert(pc.is_in(asked, value_set=one_array(left))).to_numpy(
             zero_copy_only=False
         )
         return gone
+
+    def stored(
+        self, storage: Storage, path: str, keys: pa.Array | pa.ChunkedArray, wanted: pa.Schema
+    ) -> Iterator[pa.Table]:
+        """Records of a base file with these keys, merged with its logs, without deleted ones.
+
+        Args:
+            path: of a base file with log files.
+            wanted: columns to give; those that the table has not are null.
+
+        Raises:
+            as `deleted`.
+        """
+        merge = self.merge
+        own = pa.schema(
+            [self.schema.field(f.name).with_nullable(True) for f in wanted if f.name in self.schema.names]
+        )
+        needed = merge.merge_schema(own, self.schema)
+        asked = one_array(keys).cast(pa.string())
+        of_keys = pa.schema([needed.field(n) for n in merge.key_columns])
+
+        def mine(schema: pa.Schema) -> Iterator[pa.Table]:
+            for group in iter_row_groups(storage, path, schema=schema):
+                rows = group.filter(pc.is_in(merge.keys(group).cast(pa.string()), value_set=asked))
+                if rows.num_rows:
+                    yield rows
+
+        with LogRecords(storage, self.logs[path], merge, needed, committed=self.committed) as records:
+            if records.spilled:  # they meet rows by their places: those, and no others
+                records.meet(mine(of_keys))
+            for part in mine(needed):
+                for start in range(0, part.num_rows, records.rows_at_once):
+                    yield conform(records.merged(part.slice(start, records.rows_at_once)), wanted)
 
     def _may_delete(self, storage: Storage, logs: Sequence[LogFile]) -> bool:
         """Whether any block deletes records, or may hold records that are marked as deleted."""
@@ -134,7 +165,8 @@ class LookupTask:
         drop_known: of BUCKET: rows whose key is in the table are left out; their bucket's keys are read.
         memory: of the rows; None: they are held.
         logged: the log files of the base files, of a merge-on-read table; None where there are none.
-        only_living: a key that a log has deleted is not known; else it may be, see `LoggedFiles`.
+        only_living: a key that a log has deleted is not known; else it may be, see `LoggedFiles`.  Where records are
+            compared with stored ones it never is, as in Apache Hudi: a delete in the log would win over it.
     """
 
     index: str = SIMPLE
@@ -335,7 +367,13 @@ class FileLookup:
         if column is None or path is None:
             raise ValueError("stored records are compared, but the table has no ordering column")
         schema = pa.schema([pa.field(RECORD_KEY, pa.string()), column])
-        stored = read_table(self.storage, file.path, schema=schema, use_threads=False)
+        logged = self.task.logged
+        if logged is not None and file.path in logged.logs:
+            asked = self.index.keys.take(pa.array(rows))
+            parts = list(logged.stored(self.storage, file.path, asked, schema))
+            stored = pa.concat_tables(parts) if parts else schema.empty_table()
+        else:
+            stored = read_table(self.storage, file.path, schema=schema, use_threads=False)
         values = nested_column(stored, path)
         if values is None:
             raise MissingColumnError(

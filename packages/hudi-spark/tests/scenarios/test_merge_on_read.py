@@ -23,13 +23,21 @@ def held(session, path):
     return sorted(tuple(r) for r in found)
 
 
-@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
-def test_random_writes_agree_with_a_model(session, tmp_path, index):
+EVENT_TIME = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+
+
+@pytest.mark.parametrize(
+    ("index", "late"), [("SIMPLE", False), ("GLOBAL_SIMPLE", False), ("GLOBAL_BLOOM", True)]
+)
+def test_random_writes_agree_with_a_model(session, tmp_path, index, late):
+    """With `late` records come in any order, and the greatest ordering value wins wherever it is stored."""
     draw = random.Random(index)
     path, model = str(tmp_path / "t"), {}
     options = {**OPTIONS, "hoodie.index.type": index, "hoodie.compact.inline.max.delta.commits": "3"}
     if index == "SIMPLE":
         options["hoodie.parquet.small.file.limit"] = "0"
+    if late:
+        options["hoodie.datasource.write.payload.class"] = EVENT_TIME
     done = []
     for step in range(STEPS):
         kind = draw.choice(["upsert", "upsert", "delete", "insert"]) if model else "upsert"
@@ -46,14 +54,14 @@ def test_random_writes_agree_with_a_model(session, tmp_path, index):
             home = {i: "ab"[int(i) % 2] for i in ids}
         if kind == "delete":
             home = {i: model[i][1] for i in ids}
-        rows = [(i, home[i], step + 1, float(step)) for i in sorted(ids)]
+        rows = [(i, home[i], draw.randrange(9) if late else step + 1, float(step)) for i in sorted(ids)]
         frame = session.createDataFrame(rows, DDL)
         write = {**options, "hoodie.datasource.write.operation": kind}
         frame.write.format("hudi").options(**write).mode("append").save(path)
         for row in rows:
             if kind == "delete":
                 model.pop(row[0], None)
-            else:
+            elif not late or row[0] not in model or model[row[0]][2] <= row[2]:
                 model[row[0]] = row
         assert held(session, path) == sorted(model.values()), done
     table = HudiTable.open(path)

@@ -34,11 +34,12 @@ def rows(*values, **extra):
     return pa.table(made | extra)
 
 
-def make(path, schema=SCHEMA, **options):
+def make(path, schema=SCHEMA, *, logs=False, **options):
     return HudiTable.create(
         str(path),
         schema,
         name="t",
+        table_type="MERGE_ON_READ" if logs else "COPY_ON_WRITE",
         record_keys=["id"],
         partition_fields=["p"],
         ordering_fields=["ts"],
@@ -358,8 +359,8 @@ def test_a_move_takes_a_key_out_of_every_file_and_puts_it_into_one(tmp_path):
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(seed=st.integers(0, 2**32), stay=st.booleans(), event_time=st.booleans())
-def test_global_indexes_keep_a_key_once_over_the_whole_table(tmp_path_factory, seed, stay, event_time):
+@given(seed=st.integers(0, 2**32), stay=st.booleans(), event_time=st.booleans(), logs=st.booleans())
+def test_global_indexes_keep_a_key_once_over_the_whole_table(tmp_path_factory, seed, stay, event_time, logs):
     rng = random.Random(seed)
     payload = EVENT_TIME if event_time else {}
     steps = [
@@ -378,8 +379,8 @@ def test_global_indexes_keep_a_key_once_over_the_whole_table(tmp_path_factory, s
                 continue
             model[key] = (old[0] if old is not None and stay else p, ts, v)
     for index in GLOBAL:
-        options = {INDEX: index, **payload, **(STAY[index] if stay else {})}
-        table = make(tmp_path_factory.mktemp(index) / "t", **payload)
+        options = {INDEX: index, **payload, **(STAY[index] if stay else {}), **(SMALL if logs else {})}
+        table = make(tmp_path_factory.mktemp(index) / "t", logs=logs, **payload)
         for step in steps:
             table.upsert(rows(*step), options=options)
         found = {r[0]: (r[1], r[3]) for r in content(table)}

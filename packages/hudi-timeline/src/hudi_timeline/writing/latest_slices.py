@@ -70,7 +70,8 @@ class LatestSlices:
         }
         merge = replace(slice_merge(snapshot), limit=task.memory)
         logged = LoggedFiles(logs, merge, schema, self.committed, frozenset(planned))
-        return replace(task, logged=logged, only_living=plan.operation == "insert")
+        meets = task.compares_stored or task.takes_values_along
+        return replace(task, logged=logged, only_living=plan.operation == "insert" or meets)
 
 
 def refuse_planned(snapshot: TableSnapshot, partitions: Sequence[str]) -> None:

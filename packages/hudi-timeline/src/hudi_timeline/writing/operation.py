@@ -474,7 +474,8 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         elif looks_up:
             with phases("tag"):
                 frame = engine.tag(frame, plan.storage, files, task)
-        context = replace(context, bucket=task.bucket)
+        needs_stored = task.takes_values_along or task.renews_stored
+        context = replace(context, bucket=task.bucket, logged=task.logged if needs_stored else None)
         # Of any two writers that overlap, the one that began later fills no small files: additions never collide.
         stats = _route_and_write(
             engine,
@@ -569,7 +570,8 @@ def _replace(
         # A file group that is replaced is gone with all that comes into it.
         rings = {p: ring.renewed(transaction.instant) for p, ring in known.items()}
         task = replace(task, bucket=task.bucket.with_rings(rings))
-        context = replace(context, bucket=task.bucket)
+        needs_stored = task.takes_values_along or task.renews_stored
+        context = replace(context, bucket=task.bucket, logged=task.logged if needs_stored else None)
     if plan.operation == "delete_partition":
         transaction.inflight({})
     else:

@@ -23,6 +23,7 @@ from hudi_format.schema.evolution import conform
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.key_observer import BloomSettings
 from hudi_index.bucket import BucketIndex
+from hudi_index.lookup import LoggedFiles
 from hudi_index.tagging import MOVED, STORED_IN
 from hudi_timeline.transaction.early_conflicts import EarlyDetection
 
@@ -87,6 +88,7 @@ class WriteContext:
         cdc: how changes are logged beside rewritten files; None where the table logs none.
         bucket: of the index BUCKET; stored keys must belong to the file group that is rewritten.
         early: looks at the markers of other writers before a file is begun; None where the options do not ask for it.
+        logged: log files of the base files that stored records are taken from (`STORED_IN`); None where there are none.
     """
 
     storage: Storage
@@ -113,6 +115,7 @@ class WriteContext:
     cdc: CdcSettings | None = None
     bucket: BucketIndex | None = None
     early: EarlyDetection | None = None
+    logged: LoggedFiles | None = None
 
     def row_schema(self) -> pa.Schema:
         """Columns of a worker's rows: record key, then the needed data columns.

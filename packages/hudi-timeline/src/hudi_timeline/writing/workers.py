@@ -96,7 +96,7 @@ def _merged(context: WriteContext, path: str, rows: pa.Table) -> list[tuple[np.n
     name = context.ordering_field if context.rule.against_stored != Order.LATER else None
     ordering = nested_column(rows, name) if name else None
     out = []
-    for group in iter_row_groups(context.storage, path):
+    for group in _stored(context, path, rows.column(RECORD_KEY)):
         found = index.find(group.column(RECORD_KEY))
         hits = np.flatnonzero(found >= 0)
         if not len(hits):
@@ -120,6 +120,15 @@ def _merged(context: WriteContext, path: str, rows: pa.Table) -> list[tuple[np.n
         ]  # fmt: skip
         out.append((at, pa.table(columns, schema=rows.schema)))
     return out
+
+
+def _stored(context: WriteContext, path: str, keys: pa.ChunkedArray) -> Iterator[pa.Table]:
+    """Stored records of a file: those with the keys at least, merged with its logs."""
+    logged = context.logged
+    if logged is None or path not in logged.logs:
+        return iter_row_groups(context.storage, path)
+    wanted = pa.schema([pa.field(RECORD_KEY, pa.string()), *(f.with_nullable(True) for f in context.schema)])
+    return logged.stored(context.storage, path, keys, wanted)
 
 
 # What a footer says of the file's keys.

@@ -313,16 +313,10 @@ def plan_for(
     rule = _rule(config, old, storage, key_spec, schema, ordering)
     if snapshot is not None:
         refuse_defaults(rule, snapshot.timeline, snapshot.commits, storage.uri)
-    of_logs = (
-        config.table_type if old is None else old.table_type
-    ) == MERGE_ON_READ and operation == "upsert"
-    compares = of_logs and (rule.against_stored != Order.LATER or rule.fill_stored)
-    if (rule.custom or rule.compared or compares) and index in (GLOBAL_SIMPLE, GLOBAL_BLOOM):
-        # A record that moves, or stands in the input for two partitions, would have to be merged on its way; the stored
-        # one may be in a log.
+    if (rule.custom or rule.compared) and index in (GLOBAL_SIMPLE, GLOBAL_BLOOM):
+        # A record that moves, or stands in the input for two partitions, would have to be merged on its way.
         raise UnsupportedError(
-            f"the merge {rule.custom or rule.name} is not supported with {index}"
-            + (" on a merge-on-read table" if compares else ""),
+            f"the merge {rule.custom or rule.name} is not supported with {index}",
             table=storage.uri,
             remedy="use an index within partitions on a new table.",
             option=INDEX_TYPE,
