@@ -9,6 +9,7 @@ import pytest
 
 from hudi_format.errors import ConflictingOptionError, OptionError, UnsupportedError
 from hudi_timeline import HudiTable
+from hudi_timeline.transaction.transaction import Transaction
 from interop import ours
 from interop.bucket_tables import BUCKET, FIELDS, IDS, INDEX, NUMBER, SCHEMA, WRITE, Shared, rows
 from interop.spark_process import SparkProcessError
@@ -95,3 +96,47 @@ def test_what_apache_hudi_has_spoilt_is_refused(tmp_path, pool):
         ours.write(copy, "upsert", rows(IDS), options=BUCKET)
     with pytest.raises(SparkProcessError, match="Find multiple files"):  # nor can Apache Hudi go on
         apache.write(copy, rows(IDS, ts=3), {**table.base, **BUCKET, WRITE + "operation": "upsert"})
+
+
+@pytest.mark.req("CC-31")
+def test_apache_hudi_reads_what_writers_append_side_by_side_and_compacts_it(tmp_path, pool, monkeypatch):
+    """Two log files of one slice by writers that overlapped, in both orders of their ordering values."""
+    apache = pool.get("0.15.0")
+    index = {**BUCKET, WRITE + "table.type": "MERGE_ON_READ"}
+    index[WRITE + "payload.class"] = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+    free = {**index, "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL"}
+    path = tmp_path / "t"
+    HudiTable.create(
+        str(path), SCHEMA, name="t", record_keys=["id"], partition_fields=["p"], ordering_fields=["ts"],
+        table_type="MERGE_ON_READ", options=index,
+    )  # fmt: skip
+    table = Shared(path, apache, ("id",), index)
+    table.write("apache", "upsert", rows(IDS))
+    inflight = Transaction.inflight
+
+    def beside(ours_ts, theirs_ts):
+        """One writer's whole upsert while the other one's is inflight."""
+
+        def first(transaction, profile):
+            inflight(transaction, profile)
+            monkeypatch.setattr(Transaction, "inflight", inflight)
+            HudiTable.open(str(path)).upsert(rows(IDS[::2], ts=theirs_ts, v=f"v{theirs_ts}"), options=free)
+
+        monkeypatch.setattr(Transaction, "inflight", first)
+        given = rows(IDS[::3], ts=ours_ts, v=f"v{ours_ts}")
+        assert HudiTable.open(str(path)).upsert(given, options=free).retries == 0
+        for late in sorted((ours_ts, theirs_ts)):
+            for row in rows(IDS[:: 3 if late == ours_ts else 2], ts=late, v=f"v{late}").to_pylist():
+                table.want[table.key(row)] = row
+        table.check(apache)
+
+    beside(11, 12)
+    beside(14, 13)
+    table.write("apache", "upsert", rows(IDS[1::2], ts=20, v="apache"))
+    table.check(apache)
+    more = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+    given = rows(IDS[:1], ts=30, v="last")
+    apache.write(path, given, {**table.base, **index, **more, WRITE + "operation": "upsert"})
+    table.want[table.key(given.to_pylist()[0])] = given.to_pylist()[0]
+    table.check(apache, pool.get("1.0.2"))
+    beside(32, 31)

@@ -194,6 +194,37 @@ def test_a_frame_meets_the_markers_of_a_writer_that_goes_on(save, path, monkeypa
     assert HudiTable.open(path).verify(deep=True) == []
 
 
+@pytest.mark.req("CC-31")
+def test_a_frame_and_another_writer_append_to_one_slice(spark, tmp_path, monkeypatch):
+    path = str(tmp_path / "buckets")
+    free = {
+        **OPTIONS,
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": "2",
+        "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
+    }
+
+    def frame(keys, ts):
+        return spark.createDataFrame([(k, "x", ts, ts) for k in keys], "id string, p string, ts long, v long")
+
+    frame("abcdef", 1).write.format("hudi").options(**free).mode("overwrite").save(path)
+
+    def rival(where):
+        given = pa.table({"id": list("abz"), "p": ["x"] * 3, "ts": [9] * 3, "v": [9] * 3})
+        HudiTable.open(where).upsert(
+            given, options={k: v for k, v in free.items() if "index" in k or "mode" in k}
+        )
+
+    between = Between(monkeypatch, path, rival, DURING)
+    frame("abm", 5).write.format("hudi").options(**free).mode("append").save(path)
+    assert (between.refused, last_commit().retries) == (None, 0)
+    there = {r["id"]: r["v"] for r in spark.read.format("hudi").load(path).collect()}
+    assert there == {"a": 9, "b": 9, "z": 9, "m": 5, "c": 1, "d": 1, "e": 1, "f": 1}
+    assert HudiTable.open(path).verify(deep=True) == []
+
+
 @pytest.mark.req("CC-24", "TP-06")
 def test_two_frames_of_new_rows_do_not_collide(save, path, monkeypatch):
     def rival(table):

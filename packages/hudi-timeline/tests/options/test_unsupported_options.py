@@ -17,7 +17,6 @@ REFUSED = [
     ("hoodie.index.type", "RECORD_INDEX"),
     ("hoodie.write.lock.provider", "org.apache.hudi.client.transaction.lock.NoopLockProvider"),
     ("hoodie.write.lock.provider", "org.acme.InProcessLockProvider"),
-    ("hoodie.write.concurrency.mode", "non_blocking_concurrency_control"),
     ("hoodie.datasource.write.payload.class", MODELS + "HoodieJsonPayload"),
     ("hoodie.datasource.write.payload.class", "org.acme.DefaultHoodieRecordPayload"),
     ("hoodie.compaction.payload.class", "debezium.MySqlDebeziumAvroPayload"),

@@ -30,7 +30,9 @@ from hudi_timeline.options.transaction_options import (
     HEARTBEAT_MISSES,
     LOCK_PROVIDER,
     METADATA_ENABLE,
+    NON_BLOCKING,
     OPTIMISTIC,
+    OVERLAPPING,
     RUNNING_WAIT_MS,
 )
 
@@ -125,7 +127,7 @@ class TransactionConfig:
     Attributes:
         failed_writes: EAGER rolls back dead pending writes at the beginning and refuses to run beside a
             live one; LAZY and NEVER leave them alone.
-        mode: of concurrency; OPTIMISTIC_CONCURRENCY_CONTROL has the policy LAZY, as in Apache Hudi.
+        mode: of concurrency; those in which writers overlap have the policy LAZY, as in Apache Hudi.
         conflict_strategy: the full name of a Java class, or module:Class of Python.
         detection: of conflicts, by file groups or by keys.
         early_detection: whether markers of others are looked at before each file is begun.
@@ -201,10 +203,16 @@ def transaction_config(given: ParsedOptions) -> TransactionConfig:
         ConflictingOptionError: options of a lock provider that is not chosen.
     """
     values: dict[str, Any] = {n: given.parsed[k] for n, k in TRANSACTION_FIELDS.items() if k in given.parsed}
-    if values.get("mode") == OPTIMISTIC:
+    if values.get("mode") in OVERLAPPING:
         values["failed_writes"] = LAZY  # writers must not roll back each other
     if values.get("early_detection"):
         _check_early(values)
+    if values.get("mode") == NON_BLOCKING and values.get("detection") == BY_KEYS:
+        raise ConflictingOptionError(
+            f"{CONFLICT_DETECTION}={BY_KEYS} is for {OPTIMISTIC}: with {NON_BLOCKING} each key has one file group",
+            remedy="leave out one of the two.",
+            option=str(CONFLICT_DETECTION),
+        )
     indexes = _index_config(given, values.get("metadata_enable"))
     return TransactionConfig(**values, lock=_lock_config(given), indexes=indexes, raw=given.text)
 
@@ -258,7 +266,7 @@ def _lock_config(given: ParsedOptions) -> LockConfig:
     by_address = any(
         given.text.get(k) for k in (keys.ZOOKEEPER_URL, keys.ZOOKEEPER_BASE_PATH, keys.ZOOKEEPER_LOCK_KEY)
     )
-    if by_address and not values.get("provider") and given.parsed.get(CONCURRENCY_MODE) == OPTIMISTIC:
+    if by_address and not values.get("provider") and given.parsed.get(CONCURRENCY_MODE) in OVERLAPPING:
         # The default of Apache Hudi 0.x, which its documentation's example of several writers relies on.
         values["provider"] = keys.ZOOKEEPER
     provider = values.get("provider")

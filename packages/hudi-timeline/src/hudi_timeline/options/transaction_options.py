@@ -314,15 +314,15 @@ DURABILITY = ConfigKey(
 SINGLE_WRITER, OPTIMISTIC, NON_BLOCKING = (
     "SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"
 )
+OVERLAPPING = (OPTIMISTIC, NON_BLOCKING)
 # What two writers are compared by.
 BY_FILE_GROUPS, BY_KEYS = "file_groups", "keys"
 CONCURRENCY_MODE = ConfigKey(
     "hoodie.write.concurrency.mode", choice(SINGLE_WRITER, OPTIMISTIC, NON_BLOCKING), SINGLE_WRITER, since="0.8.0",
     doc="OPTIMISTIC_CONCURRENCY_CONTROL: writers overlap, and the second of two that changed one file group fails; it "
-    "implies the policy LAZY of failed writes, and ZooKeeper's lock where its address is given and no provider.",
-    unsupported=Unsupported(
-        lambda value: value == NON_BLOCKING, "writers without conflicts", f"set it to {OPTIMISTIC}"
-    )
+    "implies the policy LAZY of failed writes, and ZooKeeper's lock where its address is given and no provider. "
+    "NON_BLOCKING_CONCURRENCY_CONTROL: the same, but writers that append to one file group both succeed, in "
+    "merge-on-read tables with a simple bucket index whose merge does not depend on the order of writes."
 )
 CONFLICT_STRATEGY = ConfigKey(
     "hoodie.write.lock.conflict.resolution.strategy", STRATEGY_CLASS, SIMPLE_STRATEGY, since="0.8.0",

@@ -28,7 +28,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, is_base_file
 from hudi_timeline.options.transaction_config import TransactionConfig
-from hudi_timeline.options.transaction_options import OPTIMISTIC
+from hudi_timeline.options.transaction_options import OVERLAPPING
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.transaction.conflict_strategies import FileGroup
@@ -41,7 +41,7 @@ _META = pa.schema([(RECORD_KEY, pa.string()), (COMMIT_TIME, pa.string())])
 
 def writer_note(options: TransactionConfig, engine: str) -> dict[str, str]:
     """Entry of a commit beside others that says who made it."""
-    if options.mode != OPTIMISTIC:
+    if options.mode not in OVERLAPPING:
         return {}
     who = {"engine": engine, "process": os.getpid(), "host": socket.gethostname()}
     return {WRITER_NOTE: json.dumps(who, sort_keys=True)}

@@ -96,6 +96,7 @@ def check(
         completed=False,
         file_groups=metadata.file_groups(),
         extra=metadata.extra,
+        appended=_appended(metadata),
     )
     _check_groups(storage, ours, _groups(now, instant, commits, before), strategy)
     _check_appended(metadata, changes, instant, now)
@@ -148,6 +149,7 @@ def _groups(
                 commit.operation,
                 file_groups=commit.file_groups(),
                 extra=commit.extra,
+                appended=_appended(commit),
             )
     storage, timeline = now.storage, now.timeline
     planned = {i.time for i in before.pending_writes()}
@@ -164,15 +166,24 @@ def _groups(
             yield ConcurrentOperation(time, PLANNED, completed=False, file_groups=groups)
 
 
+def _appended(commit: CommitMetadata) -> frozenset[FileGroup]:
+    """File groups to which a write only added log files, without a deletion."""
+    others = {(p, file_id) for p, ids in commit.replaced.items() for file_id in ids}
+    others |= {(s.partition, s.file_id) for s in commit.stats if s.num_deletes or not _is_log(s.path)}
+    return commit.file_groups() - others
+
+
+def _is_log(path: str) -> bool:
+    return parse_log_file("", path.rpartition("/")[2]) is not None
+
+
 def _check_appended(metadata: CommitMetadata, changes: Changes, instant: str, now: TableSnapshot) -> None:
     """Check that the slices still stand that log files were appended to.
 
     Raises:
         WriteConflictError: the compaction that began one of them was taken back.
     """
-    slices = {
-        s.prev_commit for s in metadata.stats if parse_log_file("", s.path.rpartition("/")[2]) is not None
-    }
+    slices = {s.prev_commit for s in metadata.stats if _is_log(s.path)}
     timeline = now.timeline
     there = {i.time for i in (*timeline.completed_writes(), *timeline.pending(COMPACTION))}
     gone = sorted(s for s in slices - there - {instant} if s >= timeline.first_active)

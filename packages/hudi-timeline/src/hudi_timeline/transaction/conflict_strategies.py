@@ -19,6 +19,7 @@ from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.options.transaction_options import (
     BUCKET_STRATEGY,
     CONFLICT_STRATEGY,
+    NON_BLOCKING,
     PRIMARY_STRATEGIES,
     SIMPLE_STRATEGY,
 )
@@ -26,6 +27,8 @@ from hudi_timeline.options.transaction_options import (
 FileGroup = tuple[str, str]  # partition path, file id
 
 CLUSTERING, COMPACTION = "clustering", "compaction"
+# Operations whose rows do not depend on what is in the table.
+_BLIND = ("UPSERT", "INSERT")
 # Digits of a file id that are the number of its bucket.
 _BUCKET = 8
 
@@ -41,6 +44,7 @@ class ConcurrentOperation:
         completed: whether it is committed; else it is planned.
         file_groups: partition path and file id of what it wrote, replaced, or is to rewrite.
         extra: the extraMetadata of its commit.
+        appended: those of the file groups to which it only added log files, without a deletion.
     """
 
     instant: str
@@ -49,6 +53,7 @@ class ConcurrentOperation:
     completed: bool = True
     file_groups: frozenset[FileGroup] = frozenset()
     extra: Mapping[str, str] = field(default_factory=dict)
+    appended: frozenset[FileGroup] = frozenset()
 
 
 class ConflictStrategy(Protocol):
@@ -87,6 +92,26 @@ class IngestionPrimaryWriter:
         return ours.file_groups & theirs.file_groups
 
 
+class NonBlocking:
+    """Conflict strategy: file groups that both writes only appended to are not shared.
+
+    Args:
+        inner: says which file groups are the same.
+        blind: whether our rows depend on nothing that was read from the table.
+    """
+
+    def __init__(self, inner: ConflictStrategy, *, blind: bool) -> None:
+        self._inner = inner
+        self._blind = blind
+
+    def shared(self, ours: ConcurrentOperation, theirs: ConcurrentOperation) -> Iterable[FileGroup]:
+        found = self._inner.shared(ours, theirs)
+        if not (self._blind and theirs.completed and ours.operation in _BLIND and theirs.operation in _BLIND):
+            return found
+        both = ours.appended & theirs.appended
+        return [group for group in found if group not in both]
+
+
 _STRATEGIES: Mapping[str, Callable[[], ConflictStrategy]] = {
     SIMPLE_STRATEGY: SimpleConcurrentFileWrites,
     BUCKET_STRATEGY: BucketIndexConcurrentFileWrites,
@@ -94,13 +119,20 @@ _STRATEGIES: Mapping[str, Callable[[], ConflictStrategy]] = {
 }
 
 
-def strategy_of(options: TransactionConfig) -> ConflictStrategy:
+def strategy_of(options: TransactionConfig, *, blind: bool = False) -> ConflictStrategy:
     """The strategy that a call's options name.
+
+    Args:
+        blind: whether the write's rows depend on nothing that was read from the table.
 
     Raises:
         InvalidOptionError: a class of the user's that cannot be imported, or is none.
     """
-    name = options.conflict_strategy
+    found = _named(options.conflict_strategy)
+    return NonBlocking(found, blind=blind) if options.mode == NON_BLOCKING else found
+
+
+def _named(name: str) -> ConflictStrategy:
     known = _STRATEGIES.get(name)
     if known is not None:
         return known()
@@ -117,5 +149,5 @@ def strategy_of(options: TransactionConfig) -> ConflictStrategy:
 
 __all__ = [
     "CLUSTERING", "COMPACTION", "BucketIndexConcurrentFileWrites", "ConcurrentOperation", "ConflictStrategy",
-    "FileGroup", "IngestionPrimaryWriter", "SimpleConcurrentFileWrites", "strategy_of",
+    "FileGroup", "IngestionPrimaryWriter", "NonBlocking", "SimpleConcurrentFileWrites", "strategy_of",
 ]  # fmt: skip

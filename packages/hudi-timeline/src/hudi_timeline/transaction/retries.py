@@ -16,7 +16,13 @@ from typing import Protocol, TypeVar
 
 from hudi_format.errors import ConcurrentWriterError, WriteConflictError
 from hudi_timeline.options.transaction_config import TransactionConfig, parse_transaction_options
-from hudi_timeline.options.transaction_options import BY_KEYS, CONFLICT_DETECTION, CONFLICT_RETRIES
+from hudi_timeline.options.transaction_options import (
+    BY_KEYS,
+    CONCURRENCY_MODE,
+    CONFLICT_DETECTION,
+    CONFLICT_RETRIES,
+    NON_BLOCKING,
+)
 
 log = logging.getLogger("hudi")
 
@@ -94,7 +100,8 @@ class Tries:
         retries: how often a write that lost is run again.
         readings: how often rows that were read from the table are read again at once, where it has changed before
             anything was written.
-        rebases: how often a write is made again at once on top of one that wrote other keys of its file groups.
+        rebases: how often a write is made again at once on top of one that wrote other keys of its file groups, or that
+            overtook it where writers do not block each other.
         """
         self._retries = retries
         self._readings = readings
@@ -115,7 +122,7 @@ class Tries:
             return
         if not is_retryable(error):
             raise error
-        if error.details.get("keys_disjoint") and self._rebases > 0:
+        if (error.details.get("keys_disjoint") or error.details.get("overtaken")) and self._rebases > 0:
             self._rebases -= 1
             self.lost.append(error.message)
             return
@@ -156,7 +163,7 @@ def retried(
         ConcurrentWriterError: of the last try.  OptionError: as of the write.
     """
     asked = _asked(options)
-    rebases = MOST_REBASES if asked.detection == BY_KEYS else 0
+    rebases = MOST_REBASES if _rebases(asked) else 0
     tries = Tries(0 if once else asked.conflict_retries, readings=readings, rebases=rebases)
     while True:
         try:
@@ -172,11 +179,15 @@ def may_retry(options: Mapping[str, str]) -> bool:
         OptionError: as of the write.
     """
     asked = _asked(options)
-    return asked.conflict_retries > 0 or asked.detection == BY_KEYS
+    return asked.conflict_retries > 0 or _rebases(asked)
+
+
+def _rebases(asked: TransactionConfig) -> bool:
+    return asked.detection == BY_KEYS or asked.mode == NON_BLOCKING
 
 
 def _asked(options: Mapping[str, str]) -> TransactionConfig:
-    named = CONFLICT_RETRIES in options or CONFLICT_DETECTION in options
+    named = any(key in options for key in (CONFLICT_RETRIES, CONFLICT_DETECTION, CONCURRENCY_MODE))
     return parse_transaction_options(options) if named else TransactionConfig()
 
 

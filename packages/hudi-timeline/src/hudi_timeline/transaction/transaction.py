@@ -275,6 +275,7 @@ class Transaction:
         snapshot: the table as of the beginning, without this write.
         warnings: what the user should know, one sentence each.
         beside_others: whether other writers were running when this one began.
+        blind: whether its rows depend on nothing in the table, so that another try is the same write.
     """
 
     def __init__(
@@ -301,7 +302,7 @@ class Transaction:
         self._open = True
         self._mirrored = False
         self.committed = False
-        self.beside_others = False
+        self.beside_others = self.blind = False
         self._undoing: list[Callable[[], None]] = []
 
     def when_undone(self, act: Callable[[], None]) -> None:
@@ -427,6 +428,7 @@ class Transaction:
             with self._lock.held():
                 return self._commit_locked(metadata, participants, recheck)
         except WriteConflictError as e:
+            e.details["overtaken"] = self.blind
             # Outside of the lock: it reads files of both.
             conflict_report.complete(
                 e, self.now, self.instant, metadata, every_group=self._options.detection == BY_KEYS
@@ -485,8 +487,9 @@ class Transaction:
         for state in (REQUESTED, INFLIGHT):
             if not timeline.has_file(file_name(self.instant, self.action, state)):
                 raise self._taken_away(f"its {state.lower()} file is gone")
+        strategy = strategy_of(self._options, blind=self.blind)
         metadata, warnings = schema_rebase.beside_others(
-            self.instant, metadata, self.snapshot, snapshot, recheck, strategy_of(self._options)
+            self.instant, metadata, self.snapshot, snapshot, recheck, strategy
         )
         self.warnings += warnings
         if metadata_config.built(config):

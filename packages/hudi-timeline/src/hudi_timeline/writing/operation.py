@@ -58,6 +58,7 @@ from hudi_timeline.writing.index_choice import in_commit, in_properties
 from hudi_timeline.writing.key_conflicts import KeyCheck, refuse_unknown
 from hudi_timeline.writing.keys import advice
 from hudi_timeline.writing.latest_slices import LatestSlices, rows_of
+from hudi_timeline.writing.non_blocking import is_blind, refuse_if_order_matters
 from hudi_timeline.writing.null_elements import about_null_elements
 from hudi_timeline.writing.possible_duplicates import about_duplicates, first_time
 from hudi_timeline.writing.quarantine_writer import QuarantineWriter
@@ -168,6 +169,7 @@ def execute(
         storage = as_durable_as_asked(storage, config.transaction.durability)
 
         def understood(plan: Plan) -> None:
+            refuse_if_order_matters(plan)
             checks.understood(engine, plan.schema, populate_meta_fields=not plan.virtual)
 
         plan = plan_write(engine, storage, data, config, mode)
@@ -446,6 +448,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         return preview(engine, frame, plan, counts, phases.seconds)
     with _transaction(run) as (transaction, table):
         plan = run.plan
+        transaction.blind = is_blind(plan, run.again.read_from)
         context = write_context(plan, transaction, table)
         snapshot = transaction.snapshot
         if (

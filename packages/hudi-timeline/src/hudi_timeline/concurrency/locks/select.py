@@ -26,7 +26,7 @@ from hudi_timeline.options.transaction_options import (
     LEAST_LEASE_MS,
     LOCK_PROVIDER,
     LOCK_PROVIDERS,
-    OPTIMISTIC,
+    OVERLAPPING,
     STORAGE,
     ZOOKEEPER,
     ZOOKEEPER_IMPLICIT,
@@ -51,9 +51,9 @@ def lock_of(storage: Storage, config: TransactionConfig, *, table_name: str = ""
     options = {TABLE_NAME: table_name, **config.raw} if table_name else config.raw
     lock = lock_for(storage, settings, options=options)
     within_process = isinstance(lock, InProcessLock) and not settings.provider
-    if config.mode == OPTIMISTIC and within_process and not storage.uri.startswith("memory://"):
+    if config.mode in OVERLAPPING and within_process and not storage.uri.startswith("memory://"):
         raise InvalidOptionError(
-            f"{CONCURRENCY_MODE}={OPTIMISTIC} needs a lock between processes, and this store has none of its own",
+            f"{CONCURRENCY_MODE}={config.mode} needs a lock between processes, and this store has none of its own",
             table=storage.uri,
             remedy=f"give {LOCK_PROVIDER} to all writers of the table: one of {', '.join(sorted(LOCK_PROVIDERS))}.",
             option=LOCK_PROVIDER,
