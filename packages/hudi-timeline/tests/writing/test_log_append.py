@@ -302,10 +302,8 @@ def test_sql_validators_see_the_merged_rows(table, query):
     table.upsert(rows(("1", "a", 2, 9.0)), options=named)
 
 
-def test_a_merge_that_compares_is_refused_with_a_global_index(tmp_path):
-    t = made(
-        tmp_path / "t", payload="DefaultHoodieRecordPayload", options={"hoodie.index.type": "GLOBAL_SIMPLE"}
-    )
+def test_a_merge_of_the_users_is_refused_with_a_global_index(tmp_path):
+    t = made(tmp_path / "t", options={"hoodie.index.type": "GLOBAL_SIMPLE", "hudi.merge": {"v": "sum"}})
     t.bulk_insert(rows(("1", "a", 1, 1.0)))
     with pytest.raises(UnsupportedError, match="GLOBAL_SIMPLE"):
         t.upsert(rows(("1", "b", 2, 2.0)))
