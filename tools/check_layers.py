@@ -40,7 +40,7 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
     "hudi_index": (
         {"hashing"},
         {"bloom", "bucket"},
-        {"consistent_hashing"},
+        {"consistent_hashing", "extendible_hashing"},
         {"lookup", "metadata_table"},
         {"tagging"},
     ),
@@ -89,7 +89,7 @@ WIDER = {
 # Modules of more lines: how many, and why they are one.
 LONGER = {
     "hudi_timeline/table.py": (
-        900,
+        960,
         "one class without mixins (test_table.py), whose methods are one call each",
     ),
 }

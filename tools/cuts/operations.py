@@ -206,6 +206,49 @@ def on_rings(storage: Storage) -> None:
     write(storage, rows(2, 1, v=1).filter(pc.field("p") == "p1"))
 
 
+IN_BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+"""Two buckets in each partition."""
+FULL = {"hoodie.parquet.max.file.size": "100"}
+"""All buckets are full."""
+
+
+def in_buckets(storage: Storage) -> None:
+    """Two commits of a table with simple buckets."""
+    write(storage, rows(6), **IN_BUCKETS)
+    write(storage, rows(2, 4, v=1))
+
+
+def logged_buckets(storage: Storage) -> None:
+    write(storage, rows(6), **IN_BUCKETS, **{"hoodie.datasource.write.table.type": "MERGE_ON_READ"})
+    write(storage, rows(2, 4, v=1))
+
+
+def multiplied(storage: Storage) -> None:
+    in_buckets(storage)
+    _table(storage).resize_buckets(4)
+
+
+def _multiply(storage: Storage) -> None:
+    _table(storage).resize_buckets(4)
+
+
+def _split_full(storage: Storage) -> None:
+    most = {"hoodie.bucket.index.max.num.buckets": "4"}
+    table = _table(storage)
+    found = table.config.properties.get("hoodie.index.bucket.engine")
+    table.resize_buckets(engine=None if found else "EXTENDIBLE_HASHING", options={**FULL, **most})
+
+
+def _roll_back_newest(storage: Storage) -> None:
+    """The resize, if it is still there; and what a rollback that was cut left."""
+    table = _table(storage)
+    commits = table.timeline.completed_writes()
+    if len(commits) > 2 and not table.timeline.pending(ROLLBACK):
+        table.rollback(commits[-1].time)
+    else:
+        table.rollback()
+
+
 @dataclass(frozen=True)
 class Operation:
     """One operation.
@@ -390,6 +433,10 @@ OPERATIONS = {
         Operation("upsert on rings, of which one is new", lambda s: write(s, rows(6, 2, v=3)), on_rings),
         Operation("insert_overwrite of a ring", lambda s: write(s, rows(3, 20, v=3), "insert_overwrite"), on_rings),
         Operation("delete_partition with a ring", lambda s: _table(s).delete_partitions(["p1"]), on_rings),
+        Operation("buckets multiplied", _multiply, logged_buckets, again=True),
+        Operation("full buckets split", _split_full, in_buckets),
+        Operation("rings split", lambda s: _table(s).resize_buckets(options=FULL), on_rings),
+        Operation("rollback of multiplied buckets", _roll_back_newest, multiplied, again=True),
         Operation("upsert that logs changes", lambda s: write(s, rows(6, 3, v=3)), logging),
         Operation("insert that logs changes", lambda s: write(s, rows(2, 10, v=3), "insert"), logging),
         Operation("upsert to logs", lambda s: write(s, rows(6, 3, v=3), **TO_LOGS), merge_on_read),

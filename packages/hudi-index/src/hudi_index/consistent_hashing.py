@@ -63,6 +63,8 @@ class HashingMetadata:
     seq_no: int
     nodes: tuple[HashingNode, ...]
 
+    folder: ClassVar[str] = "consistent_hashing_metadata"
+
     @classmethod
     def initial(cls, partition: str, num_buckets: int) -> HashingMetadata:
         """First ring of a partition, which every writer makes alike.
@@ -127,6 +129,10 @@ class HashingMetadata:
     def former(self, number: int) -> int:
         """Value of the node before one on the ring; the last one's before the first's."""
         return self.nodes[number - 1].value
+
+    def splits(self, number: int) -> bool:
+        """Whether a node's range has a middle."""
+        return middle_of(self.former(number), self.nodes[number].value) is not None
 
     def renewed(self, instant: str) -> HashingMetadata:
         """The ring with new file groups: of a partition whose file groups are replaced."""

@@ -44,6 +44,7 @@ __all__ = [
     "enabled",
     "last_commit",
     "log_compact",
+    "resize_buckets",
 ]
 
 # Python workers import this package for their own part of it, and are started often.
@@ -88,5 +89,6 @@ __getattr__, __dir__ = at_first_use(
         "enabled": "session",
         "last_commit": "writing.writer",
         "log_compact": "writing.compaction",
+        "resize_buckets": "writing.resizing",
     },
 )

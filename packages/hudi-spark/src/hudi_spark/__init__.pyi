@@ -35,6 +35,7 @@ from hudi_spark.session import enable as enable
 from hudi_spark.session import enabled as enabled
 from hudi_spark.writing.compaction import compact as compact
 from hudi_spark.writing.compaction import log_compact as log_compact
+from hudi_spark.writing.resizing import resize_buckets as resize_buckets
 from hudi_spark.writing.writer import last_commit as last_commit
 
 __version__: str
@@ -78,4 +79,5 @@ __all__ = [
     "enabled",
     "last_commit",
     "log_compact",
+    "resize_buckets",
 ]

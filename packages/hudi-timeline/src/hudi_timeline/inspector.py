@@ -364,6 +364,16 @@ class Inspector:
             )
         return pa.Table.from_pylist(rows, FILE_SLICES)
 
+    def buckets(self) -> pa.Table:
+        """Buckets of the table's bucket index: partition, number, file group and size.
+
+        Raises:
+            UnsupportedError: a table without a bucket index.
+        """
+        from hudi_timeline.file_system_view.bucket_groups import bucket_table
+
+        return bucket_table(self._snapshot())
+
     def partitions(self) -> pa.Table:
         """Partitions: path, partition values, files, bytes, newest instant.
 

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from hudi_timeline.reading.checkpoints import ConvertedCheckpoint
     from hudi_timeline.reading.point_lookup import Keys
     from hudi_timeline.services.archival import ArchiveResult
+    from hudi_timeline.services.buckets.resize_plan import ResizePlan
+    from hudi_timeline.services.buckets.resize_tasks import Runner as ResizeRunner
+    from hudi_timeline.services.buckets.resizing import ResizeResult
     from hudi_timeline.services.cleaning import CleanResult
     from hudi_timeline.services.compaction.background import BackgroundCompaction
     from hudi_timeline.services.compaction.compaction import CompactionResult
@@ -595,6 +598,35 @@ class HudiTable:
         return compaction.compact(
             context, mode=mode, plan=plan, instant=instant, only_if_due=only_if_due, dry_run=dry_run, run=run
         )
+
+    def resize_buckets(
+        self, num_buckets: int | None = None, *, partitions: Collection[str] | None = None, engine: str | None = None,
+        plan: ResizePlan | None = None, dry_run: bool = False, options: Options = None, run: ResizeRunner | None = None,
+    ) -> ResizeResult:  # fmt: skip
+        """Split and merge the buckets of a bucket index, each by itself, without a shuffle.
+
+        With a number the buckets of all partitions are split into as many each; without one, full buckets are split and
+        nearly empty ones are merged, by their sizes.
+
+        Args:
+            num_buckets: of each partition: a multiple of what it is.
+            partitions: only these.
+            engine: `EXTENDIBLE_HASHING` makes the partitions of a table with the engine SIMPLE differ from here on:
+                Apache Hudi reads it then, and writes it no more.
+            plan: an earlier dry run's; made anew if not given.
+            run: runs the tasks elsewhere than on threads of this process.
+
+        Raises:
+            UnsupportedError: a table without a bucket index, or whose keys stand in buckets of other settings.
+            OptionError: nothing says what to do, or the buckets cannot become what is asked for.
+            WriteConflictError: others wrote to the same buckets meanwhile; nothing was changed.
+        """
+        from hudi_timeline.services.buckets import resizing
+
+        return resizing.resize(
+            self._service(options, dry_run=dry_run), num_buckets=num_buckets, partitions=partitions, engine=engine,
+            plan=plan, dry_run=dry_run, run=run,
+        )  # fmt: skip
 
     def log_compact(
         self, *, mode: str = "schedule_and_execute", instant: str | None = None, dry_run: bool = False,

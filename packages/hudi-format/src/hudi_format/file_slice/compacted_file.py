@@ -92,7 +92,7 @@ def compact_slice(
         nonlocal counts
         counts = found
 
-    parts = (p for p in map(change, _rows(storage, compaction, counted)) if p.num_rows)
+    parts = (p for p in map(change, slice_rows(storage, compaction, counted)) if p.num_rows)
     first = next(parts, None)
     if first is None and old is None and not even_if_empty:
         return None
@@ -102,7 +102,7 @@ def compact_slice(
         storage, spec.path, with_meta(spec.schema), config=spec.config, observer=observer(), entries=spec.entries,
     ) as writer:  # fmt: skip
         for part in _chain(first, parts):
-            writer.write(_as_stored(part, spec))
+            writer.write(as_stored(part, spec))
         guard()
         size = writer.close()
     done = time.monotonic()
@@ -133,9 +133,10 @@ def compact_slice(
     )
 
 
-def _rows(
+def slice_rows(
     storage: Storage, compaction: SliceCompaction, counted: Callable[[MergeCounts], None]
 ) -> Iterator[pa.Table]:
+    """The merged rows of a slice, part by part; errors as `compact_slice`."""
     file, merge = compaction.slice.base_file, compaction.merge
     instant = compaction.slice.base_instant if file is None else file.instant
     base = BaseFileRead(
@@ -157,8 +158,11 @@ def _chain(first: pa.Table | None, rest: Iterable[pa.Table]) -> Iterator[pa.Tabl
         yield from rest
 
 
-def _as_stored(rows: pa.Table, spec: FileSpec) -> pa.Table:
-    """Merged rows with the meta columns of the file; without stored ones, the file name alone is filled."""
+def as_stored(rows: pa.Table, spec: FileSpec) -> pa.Table:
+    """Merged rows with the meta columns of the file.
+
+    Without stored ones, the file name alone is filled.
+    """
     n = rows.num_rows
     name = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([spec.name], pa.string()))
     columns = [
@@ -169,4 +173,4 @@ def _as_stored(rows: pa.Table, spec: FileSpec) -> pa.Table:
     return pa.table([*columns, *data], names=[*META_COLUMNS, *spec.schema.names])
 
 
-__all__ = ["SliceCompaction", "compact_slice"]
+__all__ = ["SliceCompaction", "as_stored", "compact_slice", "slice_rows"]

@@ -37,6 +37,7 @@ from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_index.bucket import BucketIndex, new_bucket_file_id
 from hudi_spark.writing.key_columns import refused_field
+from hudi_timeline.services.buckets.resize_tasks import ResizeTask, run_resize_task
 from hudi_timeline.services.compaction.slice_tasks import Task, run_task
 from hudi_timeline.writing.bulk_insert import write_stream
 from hudi_timeline.writing.engine import PrepareTask
@@ -220,6 +221,23 @@ class CompactSlices:
                 yield _status(STATS, [] if stat is None else [stat])
 
 
+@dataclass(frozen=True)
+class DivideBuckets:
+    """Worker that splits and merges buckets; rows are numbers of tasks."""
+
+    tasks: tuple[ResizeTask, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                try:
+                    stats = run_resize_task(self.tasks[number].of_attempt(current_token().attempt_id))
+                except (*_FINAL, CorruptFileError, MissingFileError) as e:
+                    yield _status(ERROR, e)
+                    return
+                yield _status(STATS, stats)
+
+
 def key_columns(task: PrepareTask) -> list[str]:
     """Top-level columns of the rows needed for record keys and partition paths."""
     names = task.schema.names
@@ -267,6 +285,7 @@ class OnRings:
 __all__ = [
     "AddKeys",
     "CompactSlices",
+    "DivideBuckets",
     "HudiError",
     "OnRings",
     "UnwrittenPathError",

@@ -27,6 +27,7 @@ from hudi_timeline.cli import (
     services,
     verify,
 )
+from hudi_timeline.cli.buckets import buckets
 from hudi_timeline.cli.compactions import compactions
 from hudi_timeline.cli.locks import locks
 from hudi_timeline.cli.output import (
@@ -317,6 +318,7 @@ data.add_to(app)
 doctor.add_to(app)
 services.add_to(app)
 app.add_typer(compactions, name="compact")
+app.add_typer(buckets, name="buckets")
 app.add_typer(locks, name="lock")
 conversions.add_to(app)
 verify.add_to(app)

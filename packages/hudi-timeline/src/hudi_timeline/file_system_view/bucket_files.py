@@ -20,41 +20,18 @@ from hudi_format.errors import CorruptFileError, HudiError, InvalidOptionError, 
 from hudi_format.keygen.record_keys import EMPTY_PART, NULL_PART, record_keys, to_text
 from hudi_format.parquet.row_group_filter import may_match
 from hudi_format.schema.meta_fields import RECORD_KEY
-from hudi_index.bucket import MOST_BUCKETS, BucketIndex
-from hudi_index.consistent_hashing import ConsistentBucketIndex
+from hudi_index.bucket import BucketIndex
+from hudi_index.extendible_hashing import ExtendibleBucketIndex
 from hudi_index.lookup import BUCKET
-from hudi_timeline.file_system_view.hashing_rings import with_rings
+from hudi_timeline.file_system_view.bucket_settings import last_resize, recorded_settings, unsettled_resize
+from hudi_timeline.file_system_view.hashing_rings import is_seen, with_rings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.options.file_options import BUCKET_ENGINE, CONSISTENT_HASHING, HASH_FIELDS, NUM_BUCKETS
-from hudi_timeline.table_config import INDEX, PROPERTIES_FILE, TableConfig
+from hudi_timeline.table_config import INDEX, TableConfig
 
 MOST_VALUES = 10_000
 """Keys above which a filter is not looked at: they are in most buckets."""
 # Ranges between so many values are shown to be empty.
 _PROVED = 100
-
-
-def recorded_settings(
-    properties: Mapping[str, str], commits: Iterable[Mapping[str, str]] = ()
-) -> BucketIndex | None:
-    """Settings that a table says, in its properties or else its newest commit that says any.
-
-    Raises:
-        InvalidOptionError: a number that is none.
-    """
-    for said in (properties, *commits):
-        number, fields = said.get(NUM_BUCKETS, "").strip(), said.get(HASH_FIELDS, "")
-        if not number:
-            continue
-        names = tuple(f.strip() for f in fields.split(",") if f.strip())
-        if not (number.isascii() and number.isdecimal() and 0 < int(number) <= MOST_BUCKETS):
-            raise InvalidOptionError(
-                f"the table says {NUM_BUCKETS}={number!r}, which is no number of buckets", file=PROPERTIES_FILE,
-                remedy=f"correct it in {PROPERTIES_FILE}.", option=NUM_BUCKETS,
-            )  # fmt: skip
-        consistent = said.get(BUCKET_ENGINE, "").strip().upper() == CONSISTENT_HASHING
-        return (ConsistentBucketIndex if consistent else BucketIndex)(int(number), names)
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +41,23 @@ class BucketChoice:
     Attributes:
         index: the table's.
         keys: record keys, or what is hashed of them.
+        resized: instant of the last resize of all buckets; "" where there was none.
     """
 
     index: BucketIndex
     keys: pa.Array
+    resized: str = ""
 
     def dropped(
         self, groups: Iterable[tuple[str, str]], snapshot: TableSnapshot
     ) -> frozenset[tuple[str, str]]:
         """File groups, as (partition path, file id), that need not be read.
 
-        None of a partition whose file ids contradict the index: one that is no bucket of it, or two of one bucket; and
-        none at all where hashing metadata cannot be read.
+        None of a partition whose file ids contradict the index: one that is no bucket of it, or two of one bucket; none
+        where hashing metadata cannot be read, nor where the snapshot shows the file groups of before a resize.
         """
+        if not is_seen(snapshot, self.resized):
+            return frozenset()
         by_partition: dict[str, set[str]] = {}
         for partition, file_id in groups:
             by_partition.setdefault(partition, set()).add(file_id)
@@ -86,6 +67,10 @@ class BucketChoice:
             return frozenset()
         out: set[tuple[str, str]] = set()
         for partition, ids in by_partition.items():
+            if isinstance(index, ExtendibleBucketIndex) and not is_seen(
+                snapshot, index.ring(partition).instant
+            ):
+                continue
             wanted = frozenset(index.of(self.keys, partition).tolist())
             numbers = {i: index.number(i, partition) for i in ids}
             counted = Counter(numbers.values())
@@ -107,14 +92,16 @@ def bucket_choice(
     if config.properties.get(INDEX, "").strip().upper() != BUCKET or not filters:
         return None
     try:
-        index = recorded_settings(config.properties)
-    except InvalidOptionError:  # a read needs no bucket
+        if unsettled_resize(config.properties) is not None:  # both numbers may be the right one
+            return None
+        index, resize = recorded_settings(config.properties), last_resize(config.properties)
+    except (CorruptFileError, InvalidOptionError):  # a read needs no bucket
         return None
     keys = None if index is None else _keys(config, index, schema, filters)
     # Apache Hudi 1.x splits a key with commas, 0.15 does so only where it names fields.
     if index is None or keys is None or any("," in k and ":" not in k for k in keys):
         return None
-    return BucketChoice(index, pa.array(keys, pa.string()))
+    return BucketChoice(index, pa.array(keys, pa.string()), "" if resize is None else resize.instant)
 
 
 def _keys(
@@ -254,4 +241,4 @@ def _literals(expression: pc.Expression, name: str) -> tuple[list[pa.Scalar], bo
     return found, plain
 
 
-__all__ = ["MOST_VALUES", "BucketChoice", "bucket_choice", "fixed_values", "recorded_settings"]
+__all__ = ["MOST_VALUES", "BucketChoice", "bucket_choice", "fixed_values"]

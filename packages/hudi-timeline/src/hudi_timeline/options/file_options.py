@@ -15,7 +15,7 @@ INDEX_CLASSES = {
 }
 # RFC-29's name of BUCKET.
 BUCKET_HASH_INDEX = "BUCKET_HASH_INDEX"
-CONSISTENT_HASHING = "CONSISTENT_HASHING"
+SIMPLE_BUCKETS, CONSISTENT_HASHING, EXTENDIBLE_HASHING = "SIMPLE", "CONSISTENT_HASHING", "EXTENDIBLE_HASHING"
 BUCKET_PARTITIONER = "org.apache.hudi.table.action.commit.SparkBucketIndexPartitioner"
 # What belongs together of a declaration stands in one line.
 # fmt: off
@@ -47,10 +47,13 @@ INDEX_SWITCH = ConfigKey(
     doc="An index within partitions may follow a global one."
 )
 BUCKET_ENGINE = ConfigKey(
-    "hoodie.index.bucket.engine", choice("SIMPLE", CONSISTENT_HASHING), "SIMPLE", since="0.11.0",
+    "hoodie.index.bucket.engine", choice(SIMPLE_BUCKETS, CONSISTENT_HASHING, EXTENDIBLE_HASHING), SIMPLE_BUCKETS,
+    since="0.11.0",
     doc=(
-        "Kind of BUCKET: a fixed number of buckets in each partition, or a ring of buckets of each, which a resize "
-        "changes (merge-on-read tables only). The table keeps that of its first write."
+        "Kind of BUCKET: the same number of buckets in each partition (SIMPLE); a ring of buckets of each, of which "
+        "full ones are split (CONSISTENT_HASHING, merge-on-read tables only); or SIMPLE whose full buckets are split "
+        "(EXTENDIBLE_HASHING, which Apache Hudi reads and does not write). The table keeps that of its first write, "
+        "until a resize."
     )
 )
 NUM_BUCKETS = ConfigKey(

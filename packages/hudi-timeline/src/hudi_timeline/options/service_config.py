@@ -1,4 +1,4 @@
-"""Options of cleaning, archival and commit callbacks."""
+"""Options of cleaning, archival, resizes of bucket indexes and commit callbacks."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlparse
 
-from hudi_format.errors import InvalidOptionError, UnsupportedError
+from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
+from hudi_timeline.options import file_options as file
 from hudi_timeline.options import service_options as service
 from hudi_timeline.options.compaction_config import CompactionConfig, compaction_config
-from hudi_timeline.options.config_key import keys_of, value_of
+from hudi_timeline.options.config_key import given_value, keys_of, value_of
 from hudi_timeline.options.registry import ParsedOptions, canonical, shown
 from hudi_timeline.options.service_options import (
     ARCHIVE_MAX_COMMITS,
@@ -91,6 +92,63 @@ def parse_service_options(options: Mapping[str, str]) -> ServiceConfig:
         UnknownOptionError, InvalidOptionError: as for writes.
     """
     return service_config(canonical(options))
+
+
+# How a resize of a bucket index goes.
+
+
+@dataclass(frozen=True)
+class ResizeConfig:
+    """Options of a resize; each field but the last is the value of its option.
+
+    Attributes:
+        files: how slices are merged, and the files that are written.
+    """
+
+    most: int | None = given_value(service.BUCKETS_MOST)
+    least: int | None = given_value(service.BUCKETS_LEAST)
+    split: float = value_of(service.BUCKETS_SPLIT)
+    merge: float = value_of(service.BUCKETS_MERGE)
+    max_file_bytes: int = value_of(file.PARQUET_MAX_FILE_BYTES)
+    files: CompactionConfig = field(default_factory=CompactionConfig)
+
+    @property
+    def split_bytes(self) -> float:
+        """Size above which a bucket is split."""
+        return self.split * self.max_file_bytes
+
+    @property
+    def merge_bytes(self) -> float:
+        """Size below which buckets together are merged."""
+        return self.merge * self.max_file_bytes
+
+
+RESIZE_FIELDS = keys_of(ResizeConfig)
+
+
+def parse_resize_options(options: Mapping[str, str]) -> ResizeConfig:
+    """Options of a resize.
+
+    Raises:
+        UnknownOptionError, InvalidOptionError: as for writes.
+        ConflictingOptionError: a bucket that is split would be merged by the next resize; fewer buckets at most than
+            at least.
+    """
+    given = canonical(options)
+    values: dict[str, Any] = {n: given.parsed[k] for n, k in RESIZE_FIELDS.items() if k in given.parsed}
+    config = ResizeConfig(**values, files=compaction_config(given))
+    if config.merge > config.split:
+        raise ConflictingOptionError(
+            f"{service.BUCKETS_MERGE}={config.merge:g} is above {service.BUCKETS_SPLIT}={config.split:g}: the buckets "
+            "of a split would be merged again",
+            remedy=f"lower {service.BUCKETS_MERGE}.", option=service.BUCKETS_MERGE,
+        )  # fmt: skip
+    if config.most is not None and config.least is not None and config.most < config.least:
+        raise ConflictingOptionError(
+            f"{service.BUCKETS_MOST}={config.most} is below {service.BUCKETS_LEAST}={config.least}",
+            remedy="let the first be the greater one.", option=service.BUCKETS_MOST,
+        )  # fmt: skip
+    return config
 
 
 # Who is told of a completed commit: options of `hoodie.write.commit.callback.*`.

@@ -13,6 +13,7 @@ from hudi_timeline.options.option_types import (
     choice,
     class_or_function,
     java_class,
+    number,
     whole,
 )
 
@@ -199,6 +200,22 @@ METADATA_DELTA_COMMITS = ConfigKey(
 FAIL_ON_SERVICES = ConfigKey(
     "hoodie.fail.writes.on.inline.table.service.exception", BOOLEAN, "true", since="0.13.0",
     doc="A compaction after a write that fails makes the call fail, though the write itself stays; false: a warning."
+)
+BUCKETS_MOST = ConfigKey(
+    "hoodie.bucket.index.max.num.buckets", whole(1, 99_999_999, unit="buckets"), since="0.13.0",
+    doc="A resize by size gives no partition more buckets; without it there is no bound (Apache Hudi splits none then)."
+)
+BUCKETS_LEAST = ConfigKey(
+    "hoodie.bucket.index.min.num.buckets", whole(1, 99_999_999, unit="buckets"), since="0.13.0",
+    doc="A resize by size leaves each partition so many buckets; without it those of a new partition."
+)
+BUCKETS_SPLIT = ConfigKey(
+    "hoodie.bucket.index.split.threshold", number(above=0), "2.0", since="0.13.0",
+    doc="A resize splits buckets whose files are larger than so many times `hoodie.parquet.max.file.size`."
+)
+BUCKETS_MERGE = ConfigKey(
+    "hoodie.bucket.index.merge.threshold", number(0), "0.2", since="0.13.0",
+    doc="A resize merges buckets that then are smaller than so many times `hoodie.parquet.max.file.size`."
 )
 # fmt: on
 

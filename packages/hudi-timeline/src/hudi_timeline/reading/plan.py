@@ -192,7 +192,7 @@ class FileDecision:
     """Decision to read or skip a file, with the reason.
 
     Attributes:
-        index: the partition of the metadata table that ruled the file out; "" where none did.
+        index: what ruled the file out, a partition of the metadata table or `bucket`; "" where none did.
     """
 
     file: BaseFile

@@ -266,7 +266,9 @@ class SnapshotSource:
                 yield FileDecision(file, False, "not below the paths that were given")
             elif file.path in newest:
                 if group in other_buckets:
-                    yield FileDecision(file, False, "no key that passes the filter is in its bucket")
+                    yield FileDecision(
+                        file, False, "no key that passes the filter is in its bucket", "bucket"
+                    )
                 elif wanted.get(file.partition, True) and file.path in skipped:
                     yield ruled_out(file, skipped[file.path])
                 elif wanted.get(file.partition, True):

@@ -1,4 +1,4 @@
-"""Files of hashing metadata: first rings, those of a commit, and their end with it.
+"""Files of hashing metadata: first ones, those of a commit, and their end with it.
 
 A partition's first ring is made by the first write into it and stays whatever becomes of the write: all writers make
 the same.  Another ring belongs to the replacecommit that replaces its file groups: it is there before the commit is
@@ -18,7 +18,7 @@ from hudi_format.storage.open import flush
 from hudi_format.storage.parallel import walk_folders
 from hudi_format.storage.protocol import Storage
 from hudi_index.consistent_hashing import ConsistentBucketIndex, HashingMetadata
-from hudi_timeline.file_system_view.hashing_rings import RINGS, marker_path, ring_path
+from hudi_timeline.file_system_view.hashing_rings import ROOT, Ring, marker_path, ring_path
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 
 if TYPE_CHECKING:
@@ -56,13 +56,19 @@ def create_first_rings(
 
 
 def refuse_new_rings(
-    storage: Storage, rivals: Iterable[str], partitions: Iterable[str], *, instant: str
+    storage: Storage,
+    rivals: Iterable[str],
+    partitions: Iterable[str],
+    *,
+    instant: str,
+    kind: type[Ring] = HashingMetadata,
 ) -> None:
     """Refuse the commit of rows that were routed by rings which are no more.
 
     Args:
         rivals: replacecommits that were completed since the rows were routed.
         partitions: of the rows.
+        kind: of the table's hashing metadata.
 
     Raises:
         WriteConflictError: one of them gave one of the partitions other buckets.
@@ -70,7 +76,7 @@ def refuse_new_rings(
     asked = sorted(set(partitions))
     for rival in rivals:
         for partition in asked:
-            if storage.info(ring_path(partition, rival)) is not None:
+            if storage.info(ring_path(partition, rival, kind)) is not None:
                 raise WriteConflictError(
                     f"{rival} gave partition {partition!r} other buckets first", table=storage.uri, instant=instant,
                     remedy="run the write again; it then goes by them.", rival=rival,
@@ -85,15 +91,15 @@ class NewRings:
         rings: by partition, of the commit's instant.
     """
 
-    rings: Mapping[str, HashingMetadata]
+    rings: Mapping[str, Ring]
     name: str = "hashing metadata"
     _transaction: Transaction | None = field(default=None, repr=False)
 
     def prepare(self, transaction: Transaction, metadata: CommitMetadata) -> None:
         self._transaction = transaction
         for partition, ring in self.rings.items():
-            transaction.storage.publish(ring_path(partition, ring.instant), ring.render())
-        flush(transaction.storage, [ring_path(p, r.instant) for p, r in self.rings.items()])
+            transaction.storage.publish(ring_path(partition, ring.instant, type(ring)), ring.render())
+        flush(transaction.storage, [ring_path(p, r.instant, type(r)) for p, r in self.rings.items()])
 
     def publish(self) -> None:
         transaction = self._transaction
@@ -101,7 +107,7 @@ class NewRings:
             return
         try:  # readers know the commit without them as long as it is active
             for partition, ring in self.rings.items():
-                transaction.storage.publish(marker_path(partition, ring.instant), b"")
+                transaction.storage.publish(marker_path(partition, ring.instant, type(ring)), b"")
         except (HudiError, OSError) as e:
             transaction.warnings.append(f"markers of {self.name} are missing: {e}")
 
@@ -109,12 +115,12 @@ class NewRings:
         transaction = self._transaction
         if transaction is not None:
             for partition, ring in self.rings.items():
-                transaction.storage.delete(ring_path(partition, ring.instant))
+                transaction.storage.delete(ring_path(partition, ring.instant, type(ring)))
 
 
 def delete_rings(storage: Storage, instant: str) -> None:
     """Delete the rings of an undone instant; markers first, without which they do not count."""
-    folders = [(f, [e.name for e in entries]) for f, entries in walk_folders(storage, RINGS)]
+    folders = [(f, [e.name for e in entries]) for f, entries in walk_folders(storage, ROOT)]
     for path in (marker_path, ring_path):
         name = path("", instant).rpartition("/")[2]
         gone = [f"{folder}/{name}" for folder, names in folders if name in names]

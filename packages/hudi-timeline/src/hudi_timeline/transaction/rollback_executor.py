@@ -64,6 +64,7 @@ from hudi_timeline.transaction.rollback_plan import (
     read_plan,
     target_of,
 )
+from hudi_timeline.transaction.settings_change import take_back
 
 # Deletes are round trips on object stores; few are not worth a pool of threads.
 _POOL_FROM = 64
@@ -305,6 +306,7 @@ def undo(storage: Storage, plan: RollbackPlan, at: str, *, keep_request: bool = 
         flush(storage, [f".hoodie/{name}"], written=False)  # else it might come back without its files
     if target.action == REPLACE_COMMIT:
         delete_rings(storage, target.time)
+        take_back(storage, target.time)
     delete_files(storage, [join_path(p, n) for p, names in files.items() for n in names])
     commands: dict[str, dict[str, int]] = {}
     logs: dict[str, dict[str, int]] = {}

@@ -65,6 +65,7 @@ from hudi_timeline.transaction import (
     rollback_executor,
     rollback_guard,
     schema_rebase,
+    settings_change,
 )
 from hudi_timeline.transaction.conflict_strategies import strategy_of
 from hudi_timeline.transaction.retries import waited_for
@@ -174,6 +175,7 @@ def _begin(
         snapshot, warning = upkeep.settle(snapshot, options, is_gone=no_metadata_table)
         if options.failed_writes == EAGER:
             snapshot = _repair(snapshot, dead, marked, beating, options)
+        snapshot = settings_change.settle(snapshot)
         snapshot, not_made = upkeep.build(snapshot, options)
         instant, beat = _announce(snapshot, action, options, now, RunningCall.here())
     warnings = tuple(w for w in (warning, not_made) if w)

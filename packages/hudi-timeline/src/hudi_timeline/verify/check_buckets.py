@@ -12,7 +12,7 @@ import numpy as np
 from hudi_format.errors import CorruptFileError, HudiError, InvalidOptionError, MissingFileError
 from hudi_index.bucket import BucketIndex
 from hudi_index.lookup import BUCKET
-from hudi_timeline.file_system_view.bucket_files import recorded_settings
+from hudi_timeline.file_system_view.bucket_settings import recorded_settings, settled
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.hashing_rings import with_rings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
@@ -32,8 +32,8 @@ def check_buckets(facts: TableState, report: VerifyReport, slices: Sequence[Slic
     if properties.get(INDEX, "").strip().upper() != BUCKET:
         return
     try:
-        index = recorded_settings(properties)
-    except InvalidOptionError as e:
+        index = recorded_settings(settled(properties, facts.timeline))
+    except (CorruptFileError, InvalidOptionError) as e:
         report.add("properties-value", PROPERTIES_FILE, e.message)
         return
     if index is None:

@@ -27,20 +27,19 @@ from hudi_format.parquet.reader import read_keys
 from hudi_index.bucket import DEFAULT_BUCKETS, FEATURE, BucketIndex, bucket_number
 from hudi_index.consistent_hashing import ConsistentBucketIndex
 from hudi_index.lookup import BUCKET, LookupTask
-from hudi_timeline.file_system_view.bucket_files import recorded_settings
+from hudi_timeline.file_system_view.bucket_settings import ENGINES, name_of, recorded_settings, settled
 from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ, newest_slices_of
 from hudi_timeline.file_system_view.hashing_rings import any_ring, has_rings, with_rings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.options.file_options import (
     BUCKET_ENGINE,
-    CONSISTENT_HASHING,
+    EXTENDIBLE_HASHING,
     HASH_FIELDS,
     INDEX_TYPE,
     NUM_BUCKETS,
 )
 from hudi_timeline.options.table_options import TABLE_TYPE
-from hudi_timeline.table_config import INDEX
 
 # Above this many groups, numbers below `looks_bucketed`'s bound cannot be chance; for fewer, only small ones
 # count: a random id would pass for a bucket's in one of 400,000 tables of one file group.
@@ -48,7 +47,7 @@ _FEW_GROUPS = 3
 _SMALL_BUCKET = 10_000
 # Files whose keys are looked at where the table does not say its settings.
 _SAMPLE = 8
-_ANEW = 'write the table anew (mode "overwrite") to change it.'
+_ANEW = 'write the table anew (mode "overwrite") to change anything else of it.'
 
 
 def bucketed_files(snapshot: TableSnapshot) -> str:
@@ -99,10 +98,13 @@ def settings(
     said, groups = None, []
     if snapshot is not None:
         extra = (snapshot.commits.get(i).extra for i in reversed(snapshot.timeline.completed_writes()))
-        said = recorded_settings(snapshot.config.properties, extra if recorded == BUCKET else ())
+        said = recorded_settings(
+            settled(snapshot.config.properties, snapshot.timeline), extra if recorded == BUCKET else ()
+        )
         groups = [] if said is not None and recorded == BUCKET else newest_slices_of(snapshot)
     ring = any_ring(snapshot) if snapshot is not None and has_rings(snapshot) else None
-    consistent = _is_consistent(config, snapshot, said, has_ring=ring is not None, table=table)
+    kept = _engine(config, snapshot, said, has_ring=ring is not None, table=table)
+    consistent = kept is ConsistentBucketIndex
     number = config.num_buckets
     if ring is not None and said is None:
         number = number or ring.num_buckets
@@ -135,47 +137,48 @@ def settings(
             f"({', '.join(key_spec.key_fields)}): an update of it would go to another bucket",
             table=table, remedy="hash fields of the record key only, or omit it for all of them.", option=HASH_FIELDS,
         )  # fmt: skip
-    kept = ConsistentBucketIndex if consistent else BucketIndex
     index = kept(number or DEFAULT_BUCKETS, tuple(fields))
     if groups and snapshot is not None:
         _check_groups(index, snapshot, table)
     return index
 
 
-def _is_consistent(
+def _engine(
     config: WriteConfig,
     snapshot: TableSnapshot | None,
     said: BucketIndex | None,
     *,
     has_ring: bool,
     table: str,
-) -> bool:
-    """Whether the engine of the bucket index is consistent hashing.
+) -> type[BucketIndex]:
+    """Kind of bucket index.
 
     Raises:
-        ConflictingOptionError: the table has the other one.
-        UnsupportedError: of a copy-on-write table.
+        ConflictingOptionError: the table has another one.
+        UnsupportedError: consistent hashing of a copy-on-write table.
     """
-    of_table = has_ring or isinstance(said, ConsistentBucketIndex)
-    asked = config.bucket_engine
-    if asked is not None and (said is not None or has_ring) and (asked == CONSISTENT_HASHING) != of_table:
-        raise _conflict(BUCKET_ENGINE, asked, CONSISTENT_HASHING if of_table else "SIMPLE", table)
-    if not (of_table or asked == CONSISTENT_HASHING):
-        return False
+    of_table = ConsistentBucketIndex if has_ring else None if said is None else type(said)
+    asked = None if config.bucket_engine is None else ENGINES[config.bucket_engine]
+    if asked is not None and of_table not in (None, asked):
+        raise _conflict(BUCKET_ENGINE, config.bucket_engine, name_of(of_table), table)
+    kept = of_table or asked or BucketIndex
+    if kept is not ConsistentBucketIndex:
+        return kept
     kind = config.table_type if snapshot is None else snapshot.config.table_type
     if kind != MERGE_ON_READ:
         raise UnsupportedError(
             "a copy-on-write table has no consistent hashing, in Apache Hudi neither", table=table,
-            remedy=f"set {TABLE_TYPE}={MERGE_ON_READ}, or omit {BUCKET_ENGINE}.", option=BUCKET_ENGINE,
+            remedy=f"set {TABLE_TYPE}={MERGE_ON_READ}, or {BUCKET_ENGINE}={EXTENDIBLE_HASHING}.", option=BUCKET_ENGINE,
         )  # fmt: skip
-    return True
+    return kept
 
 
 def _conflict(option: str, given: object, stored: object, table: str) -> ConflictingOptionError:
     return ConflictingOptionError(
         f"{option} is {given}, but the table was written with {stored}: keys would be looked for in other file groups, "
         "and written a second time",
-        table=table, remedy=f"omit it; {_ANEW}", option=option,
+        table=table, remedy=f"omit it; `hudi buckets resize PATH` gives the table more buckets, and {_ANEW}",
+        option=option,
     )  # fmt: skip
 
 
@@ -233,20 +236,6 @@ def _refuse_settings(config: WriteConfig, index: str, *, table: str) -> None:
             f"{NUM_BUCKETS} is given, but the write's index is {index}", table=table,
             remedy=f"set {INDEX_TYPE}=BUCKET for a new table, or omit it.", option=NUM_BUCKETS,
         )  # fmt: skip
-
-
-def as_properties(index: BucketIndex) -> dict[str, str]:
-    """Table properties, and commit entries, of the settings."""
-    engine = {str(BUCKET_ENGINE): CONSISTENT_HASHING} if isinstance(index, ConsistentBucketIndex) else {}
-    return {NUM_BUCKETS: str(index.num_buckets), HASH_FIELDS: ",".join(index.fields), **engine}
-
-
-def properties(index: BucketIndex) -> dict[str, str]:
-    """Table properties of the index and its settings.
-
-    Apache Hudi takes `hoodie.index.type` of a table for a fixed one.
-    """
-    return {INDEX: BUCKET, str(INDEX_TYPE): BUCKET, **as_properties(index)}
 
 
 def with_groups(
@@ -322,12 +311,12 @@ def refuse_second_groups(
     Raises:
         WriteConflictError: another write made another file group of one of this write's buckets first.
     """
-    if index.by_partition:  # the ring gives each bucket one file id
+    if isinstance(index, ConsistentBucketIndex):  # the ring gives each bucket one file id
         return
-    own = {(s.partition, index.number(s.file_id)): s.file_id for s in stats}
+    own = {(s.partition, bucket_number(s.file_id)): s.file_id for s in stats}
     for rival, written in others:
         for stat in written:
-            mine = own.get((stat.partition, index.number(stat.file_id)))
+            mine = own.get((stat.partition, bucket_number(stat.file_id)))
             if mine is not None and mine != stat.file_id:
                 raise WriteConflictError(
                     f"{rival} made file group {stat.file_id} of the same bucket of partition {stat.partition!r} first",
@@ -338,9 +327,7 @@ def refuse_second_groups(
 
 
 __all__ = [
-    "as_properties",
     "bucketed_files",
-    "properties",
     "refuse_second_groups",
     "settings",
     "with_groups",

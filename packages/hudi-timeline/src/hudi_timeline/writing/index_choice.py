@@ -28,13 +28,13 @@ from hudi_format.errors import (
 from hudi_index.bucket import BucketIndex
 from hudi_index.lookup import BUCKET, GLOBAL_KINDS, KINDS, SIMPLE
 from hudi_timeline import table_config
+from hudi_timeline.file_system_view import bucket_settings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.options.file_options import INDEX_SWITCH, INDEX_TYPE
 from hudi_timeline.table_config import INDEX, PROPERTIES_FILE, TableConfig
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.transaction.transaction import Transaction
-from hudi_timeline.writing import bucket_index
 
 log = logging.getLogger("hudi")
 
@@ -173,7 +173,7 @@ def in_commit(kind: str | None, bucket: BucketIndex | None = None) -> dict[str, 
     """Commit entries of a recorded index."""
     if kind is None:
         return {}
-    return {RECORDED: kind} | ({} if bucket is None else bucket_index.as_properties(bucket))
+    return {RECORDED: kind} | ({} if bucket is None else bucket_settings.as_properties(bucket))
 
 
 def in_properties(
@@ -187,7 +187,7 @@ def in_properties(
         asked_archive: the archived commits were asked; the next write need not do it again.
     """
     if bucket is not None:
-        wanted = bucket_index.properties(bucket)
+        wanted = bucket_settings.properties(bucket)
         if wanted.items() <= table.properties.items():
             return ()
         return (RememberedIndex(BUCKET, table.properties.get(INDEX), wanted),)

@@ -16,10 +16,10 @@ from hudi_format.storage.protocol import Storage
 from hudi_index.bucket import BucketIndex
 from hudi_index.lookup import GLOBAL_KINDS
 from hudi_timeline import table_config
+from hudi_timeline.file_system_view import bucket_settings
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.options.table_options import CDC_ENABLED, CDC_MODE, TABLE_NAME
 from hudi_timeline.table_version import WRITE_VERSION
-from hudi_timeline.writing import bucket_index
 
 
 def table_properties(
@@ -73,7 +73,7 @@ def table_properties(
     if index in GLOBAL_KINDS:
         out[table_config.INDEX] = index
     if bucket is not None:
-        out |= bucket_index.properties(bucket)
+        out |= bucket_settings.properties(bucket)
     if config.table_timezone:
         out[table_config.TIMEZONE] = config.table_timezone
     if config.cdc_enabled:

@@ -36,7 +36,7 @@ from hudi_timeline import table_config
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.display.progress import Reporter, Silent, reporter
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
-from hudi_timeline.file_system_view.hashing_rings import load_rings
+from hudi_timeline.file_system_view.hashing_rings import load_rings, with_rings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.options import parse_write_options
 from hudi_timeline.options.write_options import DUP_POLICY
@@ -575,6 +575,9 @@ def _replace(
         task = replace(task, bucket=task.bucket.with_rings(rings))
         needs_stored = task.takes_values_along or task.renews_stored
         context = replace(context, bucket=task.bucket, logged=task.logged if needs_stored else None)
+    elif task.bucket is not None:  # directories stay as they are
+        task = replace(task, bucket=with_rings(task.bucket, snapshot, counts))
+        context = replace(context, bucket=task.bucket)
     if plan.operation == "delete_partition":
         transaction.inflight({})
     else:

@@ -17,6 +17,8 @@ from hudi_format.errors import HudiError, MissingColumnError, OptionError, Schem
 from hudi_format.model import WriteStat
 from hudi_format.schema.changes import DROPPED, schema_changes
 from hudi_format.schema.evolution import reconcile
+from hudi_index.consistent_hashing import HashingMetadata
+from hudi_index.extendible_hashing import ExtendibleBucketIndex, HashingDirectory
 from hudi_index.lookup import GLOBAL_KINDS, KINDS
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.timeline.instant import REPLACE_COMMIT
@@ -120,7 +122,9 @@ def recheck(
             refuse_second_groups(plan.bucket, stats, others, table=plan.storage.uri, instant=instant)
             if plan.bucket.by_partition:
                 replaced = (i.time for i in rivals.commits if i.action == REPLACE_COMMIT)
-                refuse_new_rings(plan.storage, replaced, (s.partition for s in stats), instant=instant)
+                kind = HashingDirectory if isinstance(plan.bucket, ExtendibleBucketIndex) else HashingMetadata
+                partitions = (s.partition for s in stats)
+                refuse_new_rings(plan.storage, replaced, partitions, instant=instant, kind=kind)
         if keys is not None:
             keys.check(rivals.commits, rivals.config)
         newest_first = [c.extra for c in rivals.commits.values()][::-1]

@@ -1,0 +1,74 @@
+"""Commands of bucket indexes: show, resize.
+
+--dry-run says what a resize would do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, open_table, show_facts, show_rows
+from hudi_timeline.cli.services import DryRun, Options
+
+if TYPE_CHECKING:
+    from hudi_timeline.services.buckets.resize_plan import BucketMove
+
+buckets = typer.Typer(no_args_is_help=True, help="Buckets of a table's index.", rich_markup_mode=None)
+
+
+@buckets.command("show")
+def show(path: Path, output: Output = Format.table, storage: StorageOptions = None) -> None:
+    """Show the file group and size of each bucket."""
+    show_rows(open_table(path, storage).inspect.buckets(), output)
+
+
+@buckets.command("resize")
+def resize(
+    path: Path,
+    number: Annotated[
+        int | None,
+        typer.Argument(
+            help="Buckets of each partition; without it full ones are split and nearly empty ones merged.",
+            metavar="NUMBER",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
+    partition: Annotated[
+        list[str] | None, typer.Option("--partition", help="Only this partition; may be repeated.")
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            help="EXTENDIBLE_HASHING: partitions may differ from here on, and Apache Hudi only reads.",
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+    option: Options = None,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Split and merge buckets (hoodie.bucket.index.*)."""
+    table = open_table(path, storage, option)
+    result = table.resize_buckets(number, partitions=partition, engine=engine, dry_run=dry_run)
+    plan = result.plan
+    facts = {
+        "instant": result.instant,
+        "engine": plan.engine,
+        "buckets": [f"{p or '.'}: {old} to {new}" for p, (old, new) in plan.buckets.items()],
+        "planned": [_line(m) for m in plan.moves],
+        "bytes read": plan.bytes,
+        "files": len(result.write_stats),
+        "rows": sum(s.num_writes for s in result.write_stats),
+        "left out": list(plan.skipped),
+        "warnings": [w for w in result.warnings if w not in plan.skipped],
+    }
+    show_facts(facts, output)
+
+
+def _line(move: BucketMove) -> str:
+    old, new = " ".join(move.file_ids), " ".join(move.targets.values())
+    return f"{move.kind} {move.partition or '.'}: {old} into {new}"

@@ -1,0 +1,1 @@
+"""Resizes of bucket indexes: plans and their execution."""

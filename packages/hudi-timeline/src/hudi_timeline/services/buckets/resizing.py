@@ -1,0 +1,212 @@
+"""Resize of a bucket index: buckets split and merged in place, by one replacecommit.
+
+    lock { new instant, requested } -> inflight -> plan of what is there now -> new files with markers, without the lock
+    lock { nobody wrote to the partitions? rings, settings -> <t>.replacecommit } -> the old file groups are replaced
+
+Each bucket is divided by itself: its slice is read once, and its rows go to the files of the new buckets.  What was
+read stays until it is cleaned, so that queries that began before go on.  Until the commit nothing of it is visible; a
+resize that dies is rolled back by the next write, of Apache Hudi too.
+
+Source: RFC-29; clustering of Apache Hudi 0.15 with the consistent-hashing strategies.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from hudi_format.errors import WriteConflictError
+from hudi_format.model import WriteStat
+from hudi_timeline import feature_gate
+from hudi_timeline.concurrency.running_call import RunningCall
+from hudi_timeline.file_system_view.bucket_groups import table_index
+from hudi_timeline.file_system_view.bucket_settings import SettingsChange, as_properties
+from hudi_timeline.file_system_view.file_slices import newest_slices_of
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.options.file_options import NUM_BUCKETS
+from hudi_timeline.options.service_config import ResizeConfig, parse_resize_options
+from hudi_timeline.services.buckets.resize_plan import ResizePlan, make_resize_plan
+from hudi_timeline.services.buckets.resize_tasks import Runner, make_resize_tasks, run_on_threads
+from hudi_timeline.services.compaction.slice_tasks import stored_schema_text
+from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.table_config import INDEX
+from hudi_timeline.timeline.commit_metadata import COMPACT
+from hudi_timeline.timeline.instant import REPLACE_COMMIT
+from hudi_timeline.transaction.conflict_resolution import Rivals
+from hudi_timeline.transaction.ring_files import NewRings
+from hudi_timeline.transaction.settings_change import NewSettings
+from hudi_timeline.transaction.transaction import Participant, Transaction, begin_transaction
+
+log = logging.getLogger("hudi")
+
+CLUSTER = "CLUSTER"
+
+
+@dataclass(frozen=True)
+class ResizeResult:
+    """Result of a resize, or of its `dry_run`.
+
+    Attributes:
+        instant: of the replacecommit; "" where nothing was written.
+        plan: what it splits and merges.
+        write_stats: the new base files.
+        warnings: what the user should know, one sentence each.
+        seconds: how long it took.
+    """
+
+    instant: str
+    plan: ResizePlan
+    write_stats: tuple[WriteStat, ...] = ()
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        done = f"{self.instant}: {len(self.write_stats):,} files" if self.instant else "nothing written"
+        return f"ResizeResult({done}; {self.plan!r}; {self.seconds:.2f} s)"
+
+
+def resize(
+    context: ServiceContext,
+    config: ResizeConfig | None = None,
+    *,
+    num_buckets: int | None = None,
+    partitions: Collection[str] | None = None,
+    engine: str | None = None,
+    plan: ResizePlan | None = None,
+    dry_run: bool = False,
+    run: Runner | None = None,
+) -> ResizeResult:
+    """Split and merge buckets.
+
+    Args:
+        config: what the context's options say, if not given.
+        num_buckets: of each partition, a multiple of what it is; without it full buckets are split, and nearly empty
+            ones merged, by the sizes of the options.
+        partitions: only these; of an engine that has different numbers of buckets in each.
+        engine: EXTENDIBLE_HASHING, to make that of a table with the engine SIMPLE.
+        plan: an earlier dry run's; made anew if not given.
+        dry_run: give the plan and change nothing.
+        run: runs the tasks; None for threads of this process.
+
+    Raises:
+        UnsupportedError: no bucket index, or file groups and keys that contradict it.
+        OptionError, ConflictingOptionError: nothing to do is given, or what the table's buckets cannot become.
+        CorruptFileError, MissingFileError: of a file that is read; the table is as it was.
+        WriteConflictError: the plan that was given does not fit the table any more; or others wrote to the partitions
+            meanwhile.
+        ConcurrentWriterError: a writer is at work (policy EAGER).
+        LockError, StorageError.
+    """
+    began = time.monotonic()
+    if plan is not None and (num_buckets, partitions, engine) != (None, None, None):
+        raise ValueError("plan goes without num_buckets, partitions and engine")
+    config = config or parse_resize_options(context.options.raw)
+
+    def planned(snapshot: TableSnapshot) -> ResizePlan:
+        return make_resize_plan(
+            snapshot, config, num_buckets=num_buckets, partitions=partitions, engine=engine
+        )
+
+    snapshot = context.look()
+    feature_gate.check_write(
+        snapshot.storage,
+        snapshot.config,
+        snapshot.timeline,
+        context.options,
+        CLUSTER,
+        read=snapshot.commits.get,
+    )
+    found = plan or planned(snapshot)  # what is refused is refused before there is an instant
+    make_resize_tasks(snapshot, "0", found.moves, found.index("0"), config.files)
+    if dry_run or not found:
+        return ResizeResult("", found, seconds=time.monotonic() - began)
+    caller = RunningCall.here()
+    with begin_transaction(
+        context.storage, context.table, operation=CLUSTER, action=REPLACE_COMMIT, options=context.options,
+        caller=caller,
+    ) as transaction:  # fmt: skip
+        now = transaction.snapshot
+        found = planned(now) if plan is None else _checked(plan, now, transaction)
+        if not found:
+            transaction.abort("others have done what it was to do", without_trace=True)
+            return ResizeResult("", found, seconds=time.monotonic() - began)
+        stats = _execute(transaction, found, config, run or run_on_threads)
+    result = ResizeResult(
+        transaction.instant, found, stats, (*found.skipped, *transaction.warnings), time.monotonic() - began
+    )
+    log.info("%s: %r", context.storage.uri, result)
+    return result
+
+
+def _execute(
+    transaction: Transaction, plan: ResizePlan, config: ResizeConfig, run: Runner
+) -> tuple[WriteStat, ...]:
+    instant, snapshot = transaction.instant, transaction.snapshot
+    transaction.inflight({})
+    stats = run(make_resize_tasks(snapshot, instant, plan.moves, plan.index(instant), config.files))
+    replaced: dict[str, list[str]] = {}
+    for move in plan.moves:
+        replaced.setdefault(move.partition, []).extend(move.file_ids)
+    participants: list[Participant] = [NewRings(plan.dated(instant))] if plan.rings else []
+    if plan.settings_change:
+        stored = snapshot.config.properties
+        participants.append(NewSettings(SettingsChange.of(instant, stored, plan.before, plan.after)))
+    transaction.commit(
+        stats, replaced=replaced, schema_text=stored_schema_text(snapshot), even_if_empty=True,
+        extra={INDEX: "BUCKET", **as_properties(plan.after)},
+        participants=participants, recheck=_Untouched(plan, transaction),
+    )  # fmt: skip
+    return tuple(stats)
+
+
+@dataclass(frozen=True)
+class _Untouched:
+    """Check under the lock that nobody has written to what is resized since it was planned.
+
+    A write of before the commit may have begun a file group, which no file group of the plan collides with, in a
+    bucket that is no more.
+    """
+
+    plan: ResizePlan
+    transaction: Transaction = field(repr=False)
+
+    def __call__(self, rivals: Rivals) -> Mapping[str, str]:
+        everywhere = self.plan.settings_change
+        asked = {*self.plan.rings, *(m.partition for m in self.plan.moves)}
+        for rival, commit in rivals.commits.items():
+            touched = {s.partition for s in commit.stats} if commit.operation != COMPACT else set()
+            hit = touched if everywhere else touched & asked
+            if hit:
+                raise rivals.changes.conflict(
+                    f"{rival.time} wrote to partition {min(hit) or '.'}, whose buckets are resized",
+                    table=self.transaction.storage.uri, instant=self.transaction.instant,
+                )  # fmt: skip
+        return {}
+
+
+def _checked(plan: ResizePlan, now: TableSnapshot, transaction: Transaction) -> ResizePlan:
+    """The given plan, which must fit the table.
+
+    Raises:
+        WriteConflictError: its settings, rings or slices are others now.
+    """
+    slices = {(s.partition, s.file_id): s for s in newest_slices_of(now)}
+    stale = [s for m in plan.moves for s in m.slices if slices.get((s.partition, s.file_id)) != s]
+    index = table_index(now)
+    if index != plan.before:
+        why = f"the table has {index.num_buckets} buckets by {','.join(index.fields)} now"
+    elif stale:
+        why = f"file group {stale[0].file_id} of partition {stale[0].partition or '.'} has other files"
+    elif plan.settings_change and len(slices) != len(plan.moves):
+        why = "there are other file groups"
+    else:
+        return plan
+    raise WriteConflictError(
+        f"the plan does not fit the table any more: {why}", table=now.storage.uri, instant=transaction.instant,
+        remedy="make the plan anew.", option=NUM_BUCKETS,
+    )  # fmt: skip
+
+
+__all__ = ["ResizeResult", "resize"]

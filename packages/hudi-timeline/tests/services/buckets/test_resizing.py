@@ -1,0 +1,383 @@
+"""Resizes of bucket indexes: rows stay what they are, each key in the one bucket of its hash, whoever comes between."""
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.errors import (
+    ConflictingOptionError,
+    CorruptFileError,
+    InvalidOptionError,
+    OptionError,
+    UnsupportedError,
+    WriteConflictError,
+)
+from hudi_format.storage.open import open_storage
+from hudi_timeline import HudiTable, table_config
+from hudi_timeline.services.buckets import resizing
+from hudi_timeline.services.buckets.resize_tasks import run_on_threads
+
+ENGINE, NUMBER = "hoodie.index.bucket.engine", "hoodie.bucket.index.num.buckets"
+RESIZING, RESIZES = "hudi.bucket.index.resizing", "hudi.bucket.index.resizes"
+SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64()), ("p", pa.string()), ("ts", pa.int64())])
+IDS = [f"k{n:02d}" for n in range(40)]
+LAZY = {"hoodie.cleaner.policy.failed.writes": "LAZY"}
+FULL = {"hoodie.parquet.max.file.size": "100", "hoodie.bucket.index.max.num.buckets": "9"}
+KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
+
+
+def rows(ids, p="a", ts=1):
+    return pa.table([ids, list(range(len(ids))), [p] * len(ids), [ts] * len(ids)], schema=SCHEMA)
+
+
+def make(path, kind="COPY_ON_WRITE", engine="SIMPLE", number=3, **options):
+    table = HudiTable.create(
+        str(path), SCHEMA, table_type=kind, name="t", record_keys=["id"], partition_fields=["p"],
+        ordering_fields=["ts"],
+        options={"hoodie.index.type": "BUCKET", ENGINE: engine, NUMBER: str(number), **options},
+    )  # fmt: skip
+    table.upsert(pa.concat_tables([rows(IDS), rows(IDS[:20], "b")]))
+    table.upsert(rows(IDS[5:15], ts=2))
+    return table
+
+
+def found(table, **how):
+    columns = ["id", "p", "ts", "_hoodie_commit_time", "_hoodie_commit_seqno"]
+    return sorted(
+        map(
+            tuple, (r.values() for r in HudiTable.open(table.uri).read(columns, **how).to_arrow().to_pylist())
+        )
+    )
+
+
+def numbers(table):
+    """Buckets of each partition, after a look at every file group and key."""
+    assert HudiTable.open(table.uri).verify(deep=True) == []
+    shown = HudiTable.open(table.uri).inspect.buckets().to_pylist()
+    return {
+        p: sorted((r["bucket"], r["of"]) for r in shown if r["partition"] == p)
+        for p in {r["partition"] for r in shown}
+    }
+
+
+@pytest.mark.req("IX-29", "IX-32")
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_bucket_splits_by_itself(tmp_path, kind):
+    table = make(tmp_path / "t", kind)
+    before, old = found(table), table.inspect.buckets().to_pylist()
+    dry = table.resize_buckets(12, dry_run=True)
+    assert (dry.instant, found(table)) == ("", before)
+    done = table.resize_buckets(plan=dry.plan)
+    assert sorted(s.file_id for s in done.write_stats) == sorted(
+        f for m in dry.plan.moves for f in m.targets.values() if f in {s.file_id for s in done.write_stats}
+    )
+    assert {m.slices[0].file_id for m in dry.plan.moves} == {r["file_id"] for r in old}
+    for move in dry.plan.moves:  # i of n: i, i + n, i + 2 n ...
+        first = int(move.slices[0].file_id[:8])
+        assert list(move.targets) == [first, first + 3, first + 6, first + 9]
+    assert found(table) == before
+    assert {of for shown in numbers(table).values() for _, of in shown} == {12}
+    assert table.config.properties[NUMBER] == "12"
+    table.upsert(rows([*IDS[::3], "new"], ts=3))
+    table.upsert(rows(IDS[:3], "c", ts=3))
+    assert len(found(table)) == len(before) + 4
+    numbers(table)
+
+
+@pytest.mark.req("NEW-14", "NEW-22")
+def test_writers_with_the_old_number_are_refused_with_the_way(tmp_path):
+    table = make(tmp_path / "t")
+    table.resize_buckets(6)
+    with pytest.raises(ConflictingOptionError, match="was written with 6") as e:
+        table.upsert(rows(IDS), options={"hoodie.index.type": "BUCKET", NUMBER: "3"})
+    assert "hudi buckets resize" in e.value.remedy
+    assert table.resize_buckets(6).instant == ""
+    for number in (3, 9, 10):
+        with pytest.raises(ConflictingOptionError, match=f"6 buckets cannot become {number}"):
+            table.resize_buckets(number)
+
+
+@pytest.mark.req("IX-30", "IX-31")
+@pytest.mark.parametrize("kind", KINDS)
+def test_full_buckets_split_alone_and_empty_twins_merge(tmp_path, kind):
+    table = make(tmp_path / "t", kind)
+    sizes = {(r["partition"], r["bucket"]): r["bytes"] for r in table.inspect.buckets().to_pylist()}
+    largest = max(sizes, key=lambda k: sizes[k])
+    limit = {"hoodie.parquet.max.file.size": str((sizes[largest] - 1) // 2)}
+    before = found(table)
+    done = table.resize_buckets(engine="EXTENDIBLE_HASHING", options=limit)
+    split = {(m.partition, int(m.slices[0].file_id[:8])) for m in done.plan.moves}
+    assert split == {k for k, size in sizes.items() if size > 2 * ((sizes[largest] - 1) // 2)}
+    assert done.plan.buckets == {
+        p: (3, 3 + len({n for q, n in split if q == p})) for p in {p for p, _ in split}
+    }
+    assert found(table) == before
+    assert {of for p, n in split for bucket, of in numbers(table)[p] if bucket in (n, n + 3)} == {6}
+    table.upsert(rows([*IDS[::2], "new"], ts=3))
+    after = found(table)
+    numbers(table)
+    merged = table.resize_buckets()  # all are small by the defaults
+    assert {m.kind for m in merged.plan.moves} == {"merge"}
+    assert {of for shown in numbers(table).values() for _, of in shown} == {3}
+    assert found(table) == after
+    assert table.resize_buckets().instant == ""
+
+
+@pytest.mark.req("IX-11", "IX-31")
+def test_rings_are_split_and_merged(tmp_path):
+    table = make(tmp_path / "t", "MERGE_ON_READ", "CONSISTENT_HASHING")
+    before = found(table)
+    assert table.resize_buckets(options=FULL).plan.buckets == {"a": (3, 6), "b": (3, 6)}
+    assert found(table) == before
+    numbers(table)
+    table.upsert(rows([*IDS[::2], "new"], ts=3))
+    after = found(table)
+    least = {"hoodie.bucket.index.min.num.buckets": "1"}
+    assert table.resize_buckets(options=least).plan.buckets == {"a": (6, 1), "b": (6, 1)}
+    assert found(table) == after
+    table.upsert(rows(IDS[:4], ts=4))
+    numbers(table)
+    with pytest.raises(ConflictingOptionError, match="one by one"):
+        table.resize_buckets(8)
+
+
+@pytest.mark.req("NEW-22")
+def test_partitions_grow_one_by_one(tmp_path):
+    table = make(tmp_path / "t")
+    with pytest.raises(ConflictingOptionError, match="all have the same"):
+        table.resize_buckets(12, partitions=["a"])
+    before = found(table)
+    table.resize_buckets(12, partitions=["a"], engine="EXTENDIBLE_HASHING")
+    shown = numbers(table)
+    assert ({of for _, of in shown["a"]}, {of for _, of in shown["b"]}) == ({12}, {3})
+    assert found(table) == before
+    with pytest.raises(ConflictingOptionError, match="cannot become 9"):
+        table.resize_buckets(9, partitions=["b"])
+    with pytest.raises(ConflictingOptionError, match="cannot become SIMPLE"):
+        table.resize_buckets(12, engine="SIMPLE")
+    with pytest.raises(ConflictingOptionError, match="EXTENDIBLE_HASHING"):
+        table.upsert(rows(IDS), options={"hoodie.index.type": "BUCKET", ENGINE: "SIMPLE"})
+    table.upsert(rows(IDS, ts=5))
+    table.insert_overwrite(rows(IDS[:30], ts=6))
+    table.bulk_insert(rows(["z1", "z2"], ts=6))
+    table.delete(rows(IDS[:3]))
+    assert {of for _, of in numbers(table)["a"]} == {12}
+
+
+@pytest.mark.req("NEW-22")
+@pytest.mark.parametrize("engine", ["SIMPLE", "EXTENDIBLE_HASHING", "CONSISTENT_HASHING"])
+def test_queries_of_before_and_after_find_each_key(tmp_path, engine):
+    table = make(tmp_path / "t", "MERGE_ON_READ", engine)
+    at = table.timeline.completed_writes()[-1].time
+    options = None if engine == "SIMPLE" else FULL
+    resized = table.resize_buckets(6 if engine == "SIMPLE" else None, options=options)
+    table.upsert(rows(IDS[::4], ts=7))
+    for key in IDS[::6]:
+        keyed = f"id = '{key}'"
+        old, new = found(table, filter=keyed, as_of=at), found(table, filter=keyed)
+        assert (
+            [r[:2] for r in old] == [r[:2] for r in new] == [(key, p) for p in "ab"[: 1 + (key in IDS[:20])]]
+        )
+        scan = table.read(filter=f"{keyed} and p = 'a'")
+        assert (
+            len(
+                {
+                    f["path"].rpartition("/")[2].lstrip(".")[:36]
+                    for f in scan.explain().files.to_pylist()
+                    if f["read"]
+                }
+            )
+            == 1
+        )
+    since = table.read_incremental(at, resized.instant).to_arrow()
+    assert since.num_rows == 0  # a resize changes no row
+
+
+@pytest.mark.req("NEW-22")
+@pytest.mark.parametrize("engine", ["SIMPLE", "EXTENDIBLE_HASHING", "CONSISTENT_HASHING"])
+def test_a_rollback_and_a_restore_take_it_back(tmp_path, engine):
+    table = make(tmp_path / "t", "MERGE_ON_READ", engine)
+    before, shown, stored = found(table), numbers(table), dict(table.config.properties)
+    saved = table.savepoint()
+
+    def resize(number):
+        return table.resize_buckets(number if engine == "SIMPLE" else None, options=FULL)
+
+    table.rollback(resize(6).instant)
+    assert (found(table), numbers(table)) == (before, shown)
+    resize(6)
+    table.upsert(rows(IDS, ts=9))
+    resize(12)
+    table.restore(saved)
+    assert (found(table), numbers(table)) == (before, shown)
+    now = table.config.properties
+    assert {k: now.get(k) for k in (NUMBER, ENGINE, RESIZES, RESIZING)} == {
+        k: stored.get(k) for k in (NUMBER, ENGINE, RESIZES, RESIZING)
+    }
+    table.upsert(rows(IDS[:3], ts=5))
+    numbers(table)
+
+
+def beside(monkeypatch, act):
+    """Let a resize be overtaken between its files and its commit."""
+
+    def late(tasks):
+        stats = run_on_threads(tasks)
+        act()
+        return stats
+
+    monkeypatch.setattr(resizing, "run_on_threads", late)
+
+
+@pytest.mark.req("NEW-22")
+@pytest.mark.parametrize("engine", ["SIMPLE", "EXTENDIBLE_HASHING", "CONSISTENT_HASHING"])
+@pytest.mark.parametrize("ids", [IDS[:1], ["zz"]], ids=["update", "insert"])
+def test_a_write_that_comes_first_wins(tmp_path, monkeypatch, engine, ids):
+    table = make(tmp_path / "t", "MERGE_ON_READ", engine)
+    other = HudiTable.open(table.uri)
+    beside(monkeypatch, lambda: other.upsert(rows(ids, ts=5), options=LAZY))
+    number = 6 if engine == "SIMPLE" else None
+    with pytest.raises(WriteConflictError):
+        table.resize_buckets(number, options={**FULL, **LAZY})
+    assert [r[2] for r in found(table, filter=f"id = '{ids[0]}' and p = 'a'")] == [5]
+    numbers(table)
+    monkeypatch.undo()
+    table.resize_buckets(number, options=FULL)
+    numbers(table)
+
+
+@pytest.mark.req("NEW-22")
+def test_a_write_to_another_partition_goes_on(tmp_path, monkeypatch):
+    table = make(tmp_path / "t", engine="EXTENDIBLE_HASHING")
+    other = HudiTable.open(table.uri)
+    beside(monkeypatch, lambda: other.upsert(rows(IDS[:2], "b", ts=5), options=LAZY))
+    table.resize_buckets(partitions=["a"], options={**FULL, **LAZY})
+    shown = numbers(table)
+    assert len(shown["a"]) > 3
+    assert len(shown["b"]) <= 3
+
+
+@pytest.mark.req("NEW-22")
+@pytest.mark.parametrize("engine", ["SIMPLE", "EXTENDIBLE_HASHING"])
+def test_a_write_that_began_before_and_commits_after_it_is_refused(tmp_path, engine):
+    table = make(tmp_path / "t", number=8)  # some keys have no file group yet
+    if engine != "SIMPLE":
+        table.resize_buckets(8, engine=engine)
+    table.delete(rows(IDS, "b"))
+    other = HudiTable.open(table.uri)
+    resized = []
+
+    def meanwhile(_):
+        how = (
+            {"num_buckets": 16}
+            if engine == "SIMPLE"
+            else {"options": FULL | {"hoodie.bucket.index.max.num.buckets": "30"}}
+        )
+        how["options"] = {**how.get("options", {}), **LAZY}
+        resized.append(other.resize_buckets(**how).instant)
+        return True
+
+    with pytest.raises(WriteConflictError):
+        table.upsert(rows([f"n{n}" for n in range(3)], ts=8), options=LAZY, validators=[meanwhile])
+    assert resized
+    assert resized[0]
+    numbers(table)
+
+
+def test_a_stale_plan_is_refused(tmp_path):
+    table = make(tmp_path / "t")
+    plan = table.resize_buckets(6, dry_run=True).plan
+    table.upsert(rows(IDS[:1], ts=5))
+    with pytest.raises(WriteConflictError, match="does not fit"):
+        table.resize_buckets(plan=plan)
+    plan = table.resize_buckets(6, dry_run=True).plan
+    table.upsert(rows(IDS[:1], "c"))
+    with pytest.raises(WriteConflictError, match="other file groups"):
+        table.resize_buckets(plan=plan)
+    table.resize_buckets(6)
+    with pytest.raises(WriteConflictError, match="6 buckets"):
+        table.resize_buckets(plan=plan)
+    with pytest.raises(ValueError, match="plan goes without"):
+        table.resize_buckets(6, plan=plan)
+    assert not [i for i in table.timeline.instants if not i.completed]
+
+
+def test_what_has_no_buckets_or_no_number_is_refused(tmp_path):
+    plain = HudiTable.create(
+        str(tmp_path / "u"), SCHEMA, name="u", record_keys=["id"], partition_fields=["p"]
+    )
+    plain.upsert(rows(IDS))
+    with pytest.raises(UnsupportedError, match="index BUCKET"):
+        plain.resize_buckets(6)
+    with pytest.raises(UnsupportedError, match="index BUCKET"):
+        plain.inspect.buckets()
+    table = make(tmp_path / "t")
+    with pytest.raises(OptionError, match="nothing says how many"):
+        table.resize_buckets()
+    with pytest.raises(ConflictingOptionError, match="cannot become CONSISTENT"):
+        table.resize_buckets(engine="CONSISTENT_HASHING")
+
+
+def test_keys_of_other_buckets_stop_it(tmp_path):
+    table = make(tmp_path / "t")
+    storage = open_storage(table.uri)
+    one, other = [f["path"] for f in table.inspect.files().to_pylist() if f["partition"] == "a"][:2]
+    storage.publish(one, storage.read(other))
+    before = table.timeline.completed_writes()
+    with pytest.raises((UnsupportedError, CorruptFileError)):
+        table.resize_buckets(6)
+    assert HudiTable.open(table.uri).timeline.completed_writes() == before
+    assert HudiTable.open(table.uri).config.properties[NUMBER] == "3"
+
+
+@pytest.mark.req("NEW-22")
+def test_virtual_keys_and_hash_fields_that_are_part_of_the_key(tmp_path):
+    table = HudiTable.create(
+        str(tmp_path / "t"), SCHEMA, name="t", record_keys=["id", "n"], partition_fields=["p"], ordering_fields=["ts"],
+        options={
+            "hoodie.index.type": "BUCKET", NUMBER: "3", "hoodie.bucket.index.hash.field": "id",
+            "hoodie.populate.meta.fields": "false",
+        },
+    )  # fmt: skip
+    table.upsert(rows(IDS))
+    before = sorted(table.read().to_arrow().column("id").to_pylist())
+    table.resize_buckets(9)
+    assert sorted(table.read().to_arrow().column("id").to_pylist()) == before
+    assert len(table.inspect.buckets()) == 9
+    scan = table.read(filter="id = 'k07'")
+    assert scan.to_arrow().num_rows == 1
+    assert sum(f["read"] for f in scan.explain().files.to_pylist()) == 1
+    table.upsert(rows(IDS, ts=3))
+    assert HudiTable.open(table.uri).verify(deep=True) == []
+    assert table.count() == len(IDS)
+
+
+def test_change_data_says_nothing_of_it(tmp_path):
+    table = make(tmp_path / "t", **{"hoodie.table.cdc.enabled": "true"})
+    at = table.timeline.completed_writes()[-1].time
+    table.resize_buckets(6)
+    assert table.read_changes(at).to_arrow().num_rows == 0
+    table.upsert(rows(IDS[:2], ts=7))
+    assert table.read_changes(at).to_arrow().num_rows == 2
+
+
+def test_a_metadata_table_goes_along(tmp_path):
+    on = {"hoodie.metadata.enable": "true"}
+    table = make(tmp_path / "t", "MERGE_ON_READ", **on)
+    before = found(table)
+    table.resize_buckets(6, options=on)
+    read = table.read(["id"], options=on).to_arrow()
+    assert read.num_rows == len(before)
+    assert numbers(table)
+
+
+def test_what_a_stranger_wrote_into_the_properties_is_refused(tmp_path):
+    table = make(tmp_path / "t")
+    storage = open_storage(table.uri)
+    of_others = '[{"instant": "1", "before": {"hoodie.table.name": "x"}, "after": {}}]'
+    for entry in ({RESIZING: "x"}, {RESIZES: "[3]"}, {RESIZES: of_others}, {ENGINE: "SOMETHING"}):
+        table_config.update(storage, entry)
+        with pytest.raises((CorruptFileError, InvalidOptionError)):
+            HudiTable.open(table.uri).resize_buckets(6)
+        assert HudiTable.open(table.uri).read(filter="id = 'k01'").to_arrow().num_rows == 2
+        table_config.update(storage, {}, list(entry))
+    table.upsert(rows(IDS[:1], ts=8))

@@ -1,0 +1,81 @@
+"""Resized bucket indexes in the hands of Apache Hudi: it reads all, and writes on where it knows the buckets."""
+
+import pyarrow as pa
+import pytest
+
+from hudi_timeline import HudiTable
+from interop.bucket_tables import BUCKET, IDS, INDEX, NUMBER, WRITE, Shared, rows
+from interop.spark_process import SparkProcessError
+
+ENGINE = "hoodie.index.bucket.engine"
+SMALL = {"hoodie.parquet.max.file.size": "100", "hoodie.bucket.index.max.num.buckets": "8"}
+LARGE = {"hoodie.bucket.index.min.num.buckets": "2"}
+
+
+def resize(table, *args, **options):
+    return HudiTable.open(str(table.path)).resize_buckets(*args, options=options)
+
+
+@pytest.mark.req("IX-29", "IX-32")
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_multiplied_buckets_are_written_on_by_both(tmp_path, pool, kind):
+    apache = pool.get("0.15.0")
+    table = Shared(tmp_path / "t", apache, ("id",), {**BUCKET, WRITE + "table.type": kind})
+    table.write("apache", "upsert", rows(IDS))
+    table.write("ours", "upsert", rows(IDS[::2], ts=2))
+    table.index = {}
+    resize(table, 12)
+    table.check(apache, pool.get("1.0.2"))
+    groups = table.groups()
+    for turn, writer in enumerate(("apache", "ours")):
+        both = [rows(IDS[turn::3], ts=10 + turn, v=writer), rows([f"new{turn}"], p=f"p{turn}")]
+        table.write(writer, "upsert", pa.concat_tables(both))
+    table.check(apache)
+    assert groups.items() <= table.groups().items()
+    table.index = {**BUCKET, WRITE + "table.type": kind}  # the old number
+    with pytest.raises(SparkProcessError, match="Config conflict"):
+        table.write("apache", "upsert", rows(IDS))
+    assert HudiTable.open(str(table.path)).verify() == []
+
+
+@pytest.mark.req("IX-11")
+def test_split_and_merged_rings_are_written_on_by_both(tmp_path, pool):
+    apache = pool.get("0.15.0")
+    ring = {INDEX: "BUCKET", ENGINE: "CONSISTENT_HASHING", NUMBER: "3", WRITE + "table.type": "MERGE_ON_READ"}
+    table = Shared(tmp_path / "t", apache, ("id",), ring)
+    table.write("apache", "upsert", rows(IDS))
+    table.write("ours", "upsert", rows(IDS[:3]))
+    table.index = {}
+    assert resize(table, **SMALL).plan.buckets == {"a": (3, 6)}
+    table.check(apache, pool.get("1.0.2"))
+    table.write("apache", "upsert", rows(IDS[::2], ts=2))
+    table.write("ours", "upsert", rows(IDS[::3], ts=3))
+    table.check(apache)
+    assert resize(table, **LARGE).plan.buckets == {"a": (6, 2)}
+    table.write("apache", "upsert", rows([*IDS[::4], "new"], ts=4))
+    table.write("ours", "delete", rows(IDS[:4]))
+    table.check(apache)
+    assert HudiTable.open(str(table.path)).verify() == []
+
+
+@pytest.mark.req("IX-30")
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_extendible_hashing_is_read_by_apache_hudi_and_refused_to_its_writers(tmp_path, pool, kind):
+    apache = pool.get("0.15.0")
+    table = Shared(tmp_path / "t", apache, ("id",), {**BUCKET, WRITE + "table.type": kind})
+    table.write("apache", "upsert", rows(IDS))
+    table.write("ours", "upsert", rows(IDS[:3]))
+    table.index = {}
+    HudiTable.open(str(table.path)).resize_buckets(engine="EXTENDIBLE_HASHING", options=SMALL)
+    table.write("ours", "upsert", rows([*IDS[::2], "new"], ts=2))
+    table.write("ours", "upsert", rows(IDS[:5], p="b"))
+    table.check(apache, pool.get("1.0.2"), pool.get("1.2.0"))
+    for index in ({}, {**BUCKET, ENGINE: "SIMPLE"}):
+        table.index = {**index, WRITE + "table.type": kind}
+        with pytest.raises(SparkProcessError, match="EXTENDIBLE_HASHING"):
+            table.write("apache", "upsert", rows(IDS, ts=3))
+    table.index = {}
+    table.write("ours", "upsert", rows(IDS[:9], ts=5))
+    table.check(apache)
