@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 import hudi_spark
 from hudi_format.errors import RecordKeyError
+from hudi_spark.writing import engine
 from hudi_timeline import HudiTable
 
 pytestmark = pytest.mark.spark
@@ -76,6 +77,47 @@ def test_a_killed_python_worker_is_retried_without_doubles_or_strays(spark, path
     assert os.path.exists(flag)
     assert got.agg(F.count("id"), F.countDistinct("id")).collect() == [(20000, 20000)]
     assert stray_files(path) == []
+
+
+@pytest.mark.req("FS-05", "WR-25", "LF-12")
+def test_a_task_that_runs_twice_appends_nothing_twice(spark, path, tmp_path, monkeypatch):
+    """The worker is killed when its log file is whole, and nobody has heard of it yet."""
+    flag, real = str(tmp_path / "flag"), engine.WriteBuckets
+
+    def dying(context, buckets):
+        worker = real(context, buckets)
+
+        def run(batches):
+            for status in worker(batches):
+                try:
+                    os.close(os.open(flag, os.O_CREAT | os.O_EXCL))
+                except FileExistsError:
+                    yield status
+                else:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        return run
+
+    text = F.col("id").cast("string").alias("id"), (F.col("id") % 2).cast("string").alias("p")
+    rows = spark.range(2000).select(*text, F.lit(1).alias("ts"), F.lit(1.0).alias("v"))
+    table = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hudi.merge": '{"v": "sum"}'}
+    write = rows.write.format("hudi").options(**OPTIONS, **table).option(OPERATION, "upsert")
+    write.mode("append").save(path)
+    monkeypatch.setattr(engine, "WriteBuckets", dying)
+    write.mode("append").save(path)
+    assert os.path.exists(flag)
+    stats = HudiTable.open(path).inspect.files().to_pylist()
+    logs = sorted(f["path"] for f in stats if ".log." in f["path"])
+    there = sorted(
+        os.path.relpath(os.path.join(folder, f), path)
+        for folder, _, files in os.walk(path)
+        for f in files
+        if ".log." in f and ".hoodie" not in folder
+    )
+    assert len(logs) == 2
+    assert there == logs
+    got = spark.read.format("hudi").load(path)
+    assert got.agg(F.count("id"), F.min("v"), F.max("v")).collect() == [(2000, 2.0, 2.0)]
 
 
 def test_an_input_that_differs_each_time_it_is_evaluated_is_evaluated_once(spark, path):

@@ -1,16 +1,20 @@
 """Compaction on Spark: what it does to a table is what it does without a JVM."""
 
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
 import hudi_spark
-from hudi_format.errors import CorruptFileError
+from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable
+from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.instant import COMPACTION, REQUESTED
 
 pytestmark = pytest.mark.spark
 
+PLAN = "HoodieCompactionPlan"
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
 SWITCHED_OFF = {"hoodie.compact.inline": "false", "hoodie.parquet.small.file.limit": "0"}
 
@@ -89,3 +93,30 @@ def test_what_a_worker_finds_damaged_is_told_as_it_is_and_the_plan_stays(spark, 
     assert e.value.file == log
     (pending,) = HudiTable.open(path).timeline.pending(COMPACTION)
     assert pending.state == REQUESTED
+
+
+@pytest.mark.parametrize("what", ["base", "log", "a newer version"])
+def test_a_plan_that_workers_cannot_follow_is_an_error_and_stays(spark, path, what):
+    before = content(path)
+    planned = hudi_spark.compact(spark, path, mode="schedule")
+    operation = planned.plan.operations[0]
+    storage = LocalStorage(path)
+    error: type[HudiError] = MissingFileError
+    if what == "a newer version":
+        request = f".hoodie/{planned.scheduled}.compaction.requested"
+        record = avro_files.parse(PLAN, storage.read(request))
+        storage.publish(request, avro_files.render(PLAN, {**record, "version": 3}))
+        error = UnsupportedError
+    else:
+        gone = operation.data_file if what == "base" else operation.log_files[0]
+        storage.delete(f"{operation.partition}/{gone}")
+    with pytest.raises(error) as e:
+        hudi_spark.compact(spark, path, mode="execute")
+    (pending,) = HudiTable.open(path).timeline.pending(COMPACTION)
+    assert pending.state == REQUESTED
+    if what == "a newer version":
+        assert e.value.instant == planned.scheduled
+        assert content(path) == before
+    else:
+        assert e.value.file == f"{operation.partition}/{gone}"
+        assert not list(Path(path, operation.partition).glob(f"*_{planned.scheduled}.parquet"))
