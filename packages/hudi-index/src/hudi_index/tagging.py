@@ -42,7 +42,8 @@ from hudi_index.lookup import (
 # deleted in this one.
 MOVED = "_hudi_moved"
 # Another: the path of the base file that holds the stored record, for a record that moves, where its values are to
-# fill those of the new one, and for one that does not, because the stored one is newer; null for all others.
+# fill those of the new one, and for one that does not, because the stored one is newer, or because the slice has logs:
+# what fills is then merged with what is stored, of which a log's record may be a part.  Null for all others.
 STORED_IN = "_hudi_stored_in"
 
 # A base file and the number of its partition.
@@ -175,10 +176,10 @@ def _tag_global(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], 
     for partition in files:
         known.setdefault(partition, len(known))
     candidates = [(known[p], f) for p, of in files.items() for f in of]
-    gone = deleted_rows(task, rows)
+    deletes = deleted_rows(task, rows)
     may_move = np.full(rows.num_rows, task.update_partition)
-    if gone is not None:
-        may_move &= ~gone
+    if deletes is not None:
+        may_move &= ~deletes
     lookup = FileLookup(storage, rows.column(RECORD_KEY), task, ordering if task.compares_stored else None)
 
     def find(candidate: tuple[int, BaseFile]) -> KeyMatches:
@@ -212,12 +213,20 @@ def _tag_global(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], 
     group_codes = np.array([code for code, _ in candidates] or [0], dtype=codes.dtype)
     out_codes = np.where(location >= 0, group_codes[np.maximum(location, 0)], codes[order])
     out = rows if _is_range(order, rows.num_rows) else gather(rows, order, task.memory)
+    stored_in: pa.Array | None = None
     if moved.any():
         out = out.append_column(MOVED, pa.array(moved))
         if task.takes_values_along:
-            out = out.append_column(
-                STORED_IN, _stored_in(hits, [f.path for _, f in candidates], order, location)
-            )
+            stored_in = _stored_in(hits, [f.path for _, f in candidates], order, location)
+    if task.takes_values_along and task.logged is not None and candidates:
+        logged = np.array([f.path in task.logged.logs for _, f in candidates])
+        here = (location >= 0) & ~moved & logged[np.maximum(location, 0)]
+        if deletes is not None:
+            here &= ~deletes[order]
+        met = pa.array([f.path for _, f in candidates], pa.string()).take(pa.array(location, mask=~here))
+        stored_in = met if stored_in is None else pc.coalesce(stored_in, met)
+    if stored_in is not None and stored_in.null_count < len(stored_in):
+        out = out.append_column(STORED_IN, stored_in)
     if task.renews_stored and any(of.any() for of in renewed):
         again = np.zeros(len(order), dtype=bool)
         marks = np.concatenate(renewed)

@@ -85,6 +85,17 @@ def test_a_record_that_moves_takes_along_what_the_log_has(tmp_path, index, paylo
 
 
 @pytest.mark.parametrize("index", GLOBAL)
+def test_a_late_record_fills_only_what_nothing_stored_has(tmp_path, index):
+    """Among the records of the log alone it would fill a value that the base file has."""
+    t, options = made(tmp_path / "t", index, "PartialUpdateAvroPayload")
+    t.insert(rows(("1", "a", 10, "base", None), ("2", "a", 10, "base", None)), options=options)
+    t.upsert(rows(("1", "a", 20, None, None), ("2", "a", 20, None, None)), options=options)
+    t.upsert(rows(("1", "a", 15, "late", "late"), ("2", "b", 15, "late", "late")), options=options)
+    assert [r[2:] for r in held(t)] == [(20, "base", "late")] * 2
+    assert t.verify(deep=True) == []
+
+
+@pytest.mark.parametrize("index", GLOBAL)
 @pytest.mark.parametrize("memory", ["", "1"])
 def test_a_deleted_record_is_no_stored_one(tmp_path, index, memory):
     more = {"hoodie.memory.merge.max.size": memory} if memory else {}

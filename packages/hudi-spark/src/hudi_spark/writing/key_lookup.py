@@ -35,6 +35,8 @@ from hudi_spark.writing.stored_keys import FILE_ID
 ROW_ID = "_hudi_row"
 _SLOT, _STAYS, _PLACES, _GOES = "_hudi_slot", "_hudi_stays", "_hudi_places", "_hudi_goes"
 _PATH = "_hudi_path"
+# Whether the file has logs.
+_LOGGED = "_hudi_logged"
 # Whether a log has deleted the record since.
 _DEAD = "_hudi_dead"
 _FOUND = T.StructType(
@@ -48,7 +50,9 @@ _FOUND_GLOBAL = T.StructType(
     [*_FOUND.fields, T.StructField(PARTITION_PATH, T.StringType()), T.StructField(_STAYS, T.BooleanType())]
 )
 # Where stored records are needed, also the file.
-_FOUND_FILES = T.StructType([*_FOUND_GLOBAL.fields, T.StructField(_PATH, T.StringType())])
+_FOUND_FILES = T.StructType(
+    [*_FOUND_GLOBAL.fields, T.StructField(_PATH, T.StringType()), T.StructField(_LOGGED, T.BooleanType())]
+)
 # What opening one more file costs, in bytes of reading.
 _FILE_COST = 1 << 20
 # Up to this many partitions are written into the plan; above it they are joined.
@@ -170,6 +174,8 @@ def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
         elsewhere = may_move & (p[PARTITION_PATH] != here)
         moved = elsewhere & ~p[_STAYS]
         here_again = F.when(elsewhere & p[_STAYS], p[_PATH]) if task.renews_stored else nowhere
+        if task.takes_values_along and task.logged is not None:
+            here_again = F.when(may_move & ~elsewhere & p[_LOGGED], p[_PATH])
         return F.struct(
             p[PARTITION_PATH].alias(PARTITION_PATH),
             p[FILE_ID].alias(FILE_ID),
@@ -396,6 +402,9 @@ class FindEverywhere:
         ]
         if _needs_stored(self.task):
             columns.append(pa.repeat(pa.scalar(None if file is None else file.path, pa.string()), n))
+            logged = self.task.logged
+            logs = file is not None and logged is not None and file.path in logged.logs
+            columns.append(pa.repeat(pa.scalar(logs), n))
         return pa.RecordBatch.from_arrays(columns, names=_found(self.task).names)
 
 
