@@ -82,7 +82,7 @@ WIDER = {
         "each kind of query is one module, beside the steps that all of them take",
     ),
     "hudi_timeline/writing": (
-        30,
+        31,
         "all steps of a write on one floor; each step is one module, and none has a second use",
     ),
 }
@@ -102,6 +102,7 @@ SMALL = {
     "hudi_timeline/concurrency/running_call.py": "used by heartbeats and by locks; knows neither",
     "hudi_timeline/options/unsupported.py": "refuses options for every parser; none of them is below the others",
     "hudi_timeline/transaction/consistency_guard.py": "Apache Hudi's ConsistencyGuard, found by that name",
+    "hudi_timeline/writing/reproducible.py": "what a seed changes in a write; its neighbours are steps of any write",
     "hudi_spark/reading/read_tasks.py": "what executors import for a read, and nothing else",
     "hudi_spark/runtime/python_workers.py": "wraps the functions of reads and of writes alike",
 }

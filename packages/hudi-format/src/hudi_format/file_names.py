@@ -6,6 +6,7 @@ Source: base files `<fileId>_<writeToken>_<instant>.<ext>`, log files
 
 from __future__ import annotations
 
+import hashlib
 import re
 import uuid
 
@@ -23,9 +24,16 @@ def base_file_name(file_id: str, write_token: str, instant: str, extension: str 
     return f"{file_id}_{write_token}_{instant}.{extension}"
 
 
-def new_file_id_prefix() -> str:
-    """New file id without the trailing number of its insert bucket."""
-    return str(uuid.uuid4())
+def new_file_id_prefix(seed: str = "", *parts: object) -> str:
+    """New file id without the trailing number of its insert bucket.
+
+    Args:
+        seed: what it is made of, with `parts`, which tell the file groups of one write apart; "" for a random one.
+    """
+    if not seed:
+        return str(uuid.uuid4())
+    text = "\0".join((seed, *map(str, parts)))
+    return str(uuid.UUID(bytes=hashlib.sha256(text.encode()).digest()[:16], version=4))
 
 
 def write_token(partition_id: int, stage_id: int, attempt_id: int) -> str:

@@ -21,7 +21,11 @@ def depth_of(partition: str) -> int:
 def render(commit_time: str, depth: int) -> bytes:
     """Content of the partition metadata file."""
     values = {"commitTime": commit_time, "partitionDepth": str(depth)}
-    return properties.render(values, ["partition metadata", properties.java_date(datetime.now(UTC))])
+    try:  # not the clock: the same write makes the same file
+        written = datetime.strptime(commit_time[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    except ValueError:  # the instant of a bootstrap, which is no time
+        written = datetime.now(UTC)
+    return properties.render(values, ["partition metadata", properties.java_date(written)])
 
 
 def write_if_absent(storage: Storage, partition: str, instant: str) -> bool:

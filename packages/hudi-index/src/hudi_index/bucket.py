@@ -10,7 +10,7 @@ gives ids that end in `-1` and so on too, only the eight digits count.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -40,10 +40,12 @@ class BucketIndex:
     Attributes:
         num_buckets: buckets of each partition (`hoodie.bucket.index.num.buckets`).
         fields: record key fields whose values are hashed (`hoodie.bucket.index.hash.field`).
+        seed: of the file ids of new file groups; "" for random ones.
     """
 
     num_buckets: int
     fields: tuple[str, ...]
+    seed: str = field(default="", compare=False)
 
     by_partition: ClassVar[bool] = False
     """Whether a key's bucket depends on its partition: it is known only with the partition's hashing metadata."""
@@ -71,7 +73,7 @@ class BucketIndex:
 
     def new_file_id(self, partition: str, number: int) -> str:
         """File id of a bucket that has no file group yet."""
-        return new_bucket_file_id(number)
+        return new_bucket_file_id(number, self.seed, partition)
 
     def groups(self, partition: str, file_ids: Iterable[str], *, table: str) -> dict[int, str]:
         """File ids of a partition by bucket.
@@ -130,9 +132,9 @@ def bucket_number(file_id: str) -> int | None:
     return int(file_id[:8]) if file_id.isascii() and is_bucket_file_id(file_id) else None
 
 
-def new_bucket_file_id(number: int) -> str:
-    """File id of a bucket's new file group."""
-    return f"{number:08d}{new_file_id_prefix()[8:]}-0"
+def new_bucket_file_id(number: int, seed: str = "", partition: str = "") -> str:
+    """File id of a bucket's new file group; `seed` as of `new_file_id_prefix`."""
+    return f"{number:08d}{new_file_id_prefix(seed, partition, number)[8:]}-0"
 
 
 def files_of_buckets(

@@ -171,7 +171,8 @@ class WriteNewBuckets:
         number, partition = int(bucket[:8]), check_safe(bucket[8:])
         if not self.task.stored_keys and (field := refused_field(partition, self.task.key_spec)) is not None:
             raise null_text_error(field, rows.num_rows, rows.num_rows)
-        group = Bucket(0, partition, CREATE, new_bucket_file_id(number).removesuffix("-0"))
+        file_id = new_bucket_file_id(number, self.context.seed, partition)
+        group = Bucket(0, partition, CREATE, file_id.removesuffix("-0"))
         return write_bucket(self.context, group, rows, token, counter)
 
 

@@ -34,6 +34,8 @@ from hudi_timeline.options.transaction_options import (
     OPTIMISTIC,
     OVERLAPPING,
     RUNNING_WAIT_MS,
+    WRITE_INSTANT,
+    WRITE_SEED,
 )
 
 EAGER, LAZY, NEVER = "EAGER", "LAZY", "NEVER"
@@ -135,6 +137,8 @@ class TransactionConfig:
         early_commits: whether commits since its begin are looked at then too.
         conflict_retries: how often a write that lost to another one is run again.
         running_wait_ms: how long the policy EAGER waits for a live pending write.
+        instant: of the write; None for the clock's.
+        seed: of the ids of new file groups; "" for random ones.
         lock: of the table's lock.
         indexes: of the metadata table.
         raw: what was given, for the store of the lock's folder.
@@ -151,6 +155,8 @@ class TransactionConfig:
     early_commits: bool = value_of(EARLY_COMMITS)
     conflict_retries: int = value_of(CONFLICT_RETRIES)
     running_wait_ms: int = value_of(RUNNING_WAIT_MS)
+    instant: str | None = given_value(WRITE_INSTANT)
+    seed: str = value_of(WRITE_SEED)
     lock: LockConfig = field(default_factory=LockConfig)
     consistency_check: bool = value_of(CONSISTENCY_CHECK)
     consistency_first_ms: int = value_of(CONSISTENCY_FIRST_MS)

@@ -363,6 +363,17 @@ EARLY_COMMITS = ConfigKey(
     doc="true: writes that were completed since this one began are looked at too, before each file; the timeline is "
     "listed for each."
 )
+WRITE_INSTANT = ConfigKey(
+    "hudi.write.instant", NAME, since="0.1.0",
+    doc="Instant time of the write, as yyyyMMddHHmmssSSS: later than all of the table, and not in the future; not "
+    "given: the clock's. With hudi.write.seed a write can be repeated byte for byte."
+)
+WRITE_SEED = ConfigKey(
+    "hudi.write.seed", TEXT, "", since="0.1.0",
+    doc="Text of which, with the instant, the ids of new file groups are made, which are random without it. The same "
+    "rows with the same seed and instant on the same table make the same files, byte for byte, where no JVM runs the "
+    "write; commits say no durations then."
+)
 RUNNING_WAIT_MS = ConfigKey(
     "hudi.write.wait_ms", whole(0, unit="milliseconds"), "0", since="0.1.0",
     doc="How long a write of a single-writer table waits for the end of another one that runs, before it fails."

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Mapping
 from functools import cache, lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -197,4 +198,7 @@ def plans_clustering(request: Record) -> bool:
 
 def empty_replace_request() -> bytes:
     """Content of a requested file of insert_overwrite(_table) or delete_partition."""
-    return render("HoodieRequestedReplaceMetadata", {})
+    # Nothing in it could be taken for the marker, which may so be the same each time.
+    return render(
+        "HoodieRequestedReplaceMetadata", {}, sync=sha256(b"empty replace request").digest()[:SYNC_BYTES]
+    )

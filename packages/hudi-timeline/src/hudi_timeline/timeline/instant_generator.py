@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from hudi_format.errors import ClockError
+from hudi_format.errors import ClockError, InvalidOptionError
 from hudi_format.fork_safe import ProcessLock
 from hudi_format.storage.local import TICK_MS
+from hudi_timeline.options.transaction_options import WRITE_INSTANT
 from hudi_timeline.table_config import TIMEZONE, TableConfig
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.instant import format_instant, next_instant, parse_instant, zone_of
@@ -27,22 +28,31 @@ _last_given: dict[str, str] = {}  # by time zone property
 
 
 def new_instant(
-    timeline: Timeline, config: TableConfig, now: Callable[[], float] = time.time, *, table: str = ""
+    timeline: Timeline,
+    config: TableConfig,
+    now: Callable[[], float] = time.time,
+    *,
+    table: str = "",
+    given: str | None = None,
 ) -> str:
     """New instant time, after every instant of the timeline and those generated before.
 
     Args:
         now: seconds since the epoch.
         table: for error messages only.
+        given: the one to take, if it may be taken.
 
     Raises:
         ClockError: the clock is more than a second behind an instant of the table.
+        InvalidOptionError: the one that is given is none, not later than the table's, or later than now.
 
     The caller holds the table's lock from loading `timeline` until the requested file is there.
     """
     with _lock.threads:
         moment = datetime.fromtimestamp(now(), zone_of(config.timezone)).replace(tzinfo=None)
         newest = timeline.newest_time
+        if given:
+            return _checked(given, newest, moment, table)
         instant = format_instant(moment)
         if instant <= newest:
             instant = _step_over(newest, moment, config, table)
@@ -53,6 +63,31 @@ def new_instant(
             instant = next_instant(last)
         _last_given[config.timezone] = instant
         return instant
+
+
+def _checked(given: str, newest: str, moment: datetime, table: str) -> str:
+    """The given instant.
+
+    One in the future would stop writers until then.
+    """
+    try:
+        time_of = parse_instant(given)
+    except ValueError:
+        time_of = None
+    if time_of is None or format_instant(time_of) != given:
+        why = "is no instant time (yyyyMMddHHmmssSSS)"
+    elif given <= newest:
+        why = f"is not later than the table's newest instant, {newest}"
+    elif time_of - moment > TOLERANCE:
+        why = f"is later than the clock, which says {format_instant(moment)}"
+    else:
+        return given
+    raise InvalidOptionError(
+        f"{WRITE_INSTANT}={given} {why}",
+        table=table,
+        remedy="give a later one, which has passed; or leave it out.",
+        option=WRITE_INSTANT,
+    )
 
 
 def wait_for_next_tick(written_ms: int) -> None:

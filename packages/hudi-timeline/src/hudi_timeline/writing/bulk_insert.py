@@ -36,7 +36,8 @@ class _PartitionWriter:
     """Buffered rows and files of one partition."""
 
     def __init__(self, context: WriteContext, partition: str, token: TaskToken, counter: RowCounter) -> None:
-        self.files = SizedFiles(context, partition, new_file_id_prefix(), token, counter)
+        prefix = new_file_id_prefix(context.seed, partition, token.partition_id)
+        self.files = SizedFiles(context, partition, prefix, token, counter)
         self.gathered: list[pa.Table] = []
         self.gathered_bytes = 0
         self.last: Future[None] | None = None
@@ -207,7 +208,8 @@ def write_stream(
     Raises:
         HudiError: with table and instant; no file of this attempt is left open.
     """
-    writer = BulkWriter(context, token, executor)
+    # Side by side partitions would number their rows in turns.
+    writer = BulkWriter(context, token, None if context.seed else executor)
     try:
         for batch in batches:
             writer.add(batch)

@@ -220,7 +220,7 @@ class LocalEngine:
         attempts = count()
 
         def work(number: int) -> list[WriteStat]:
-            token = TaskToken(number, 0, next(attempts))
+            token = TaskToken(number, 0, number if context.seed else next(attempts))
             return write_bucket(context, routing.buckets[number], taken.of(number), token)
 
         order = sorted(range(len(routing.buckets)), key=lambda i: -routing.buckets[i].expected_bytes)

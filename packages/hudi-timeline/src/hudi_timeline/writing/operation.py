@@ -63,6 +63,7 @@ from hudi_timeline.writing.null_elements import about_null_elements
 from hudi_timeline.writing.possible_duplicates import about_duplicates, first_time
 from hudi_timeline.writing.quarantine_writer import QuarantineWriter
 from hudi_timeline.writing.replanning import Replanner, recheck
+from hudi_timeline.writing.reproducible import refuse_random_rings, seeded, without_durations
 from hudi_timeline.writing.result import CommitResult
 from hudi_timeline.writing.routing import LOOKS_UP, REPLACING, preview, profile_of, replaced_by, route
 from hudi_timeline.writing.tasks import WriteContext
@@ -170,6 +171,7 @@ def execute(
 
         def understood(plan: Plan) -> None:
             refuse_if_order_matters(plan)
+            refuse_random_rings(plan)
             checks.understood(engine, plan.schema, populate_meta_fields=not plan.virtual)
 
         plan = plan_write(engine, storage, data, config, mode)
@@ -298,6 +300,7 @@ def _finish(
     rings: Mapping[str, HashingMetadata] | None = None,
 ) -> CommitResult:
     plan, phases = run.plan, run.phases
+    stats = without_durations(stats) if plan.config.transaction.seed else stats
     gone = None if replaced is None else {p: tuple(ids) for p, ids in replaced.items()}
     schema = to_avro(plan.schema, table.name)
     extra = {
@@ -470,6 +473,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
             everywhere = looks_up and lookup_task(plan).is_global
             latest = LatestSlices.of(snapshot, None if everywhere else sorted(counts))
             files, task = latest.base_files, latest.look_up(plan, snapshot, keys=fails_on_known_keys(plan))
+            task = seeded(task, context)
         if fails_on_known_keys(plan):
             with phases("tag"):  # again: another writer may have been there
                 tagged = _refuse_known_keys(engine, frame, plan, files, task)
@@ -481,15 +485,9 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         context = replace(context, bucket=task.bucket, logged=task.logged if needs_stored else None)
         # Of any two writers that overlap, the one that began later fills no small files: additions never collide.
         stats = _route_and_write(
-            engine,
-            frame,
-            latest,
-            plan,
-            phases,
-            transaction,
-            context,
+            engine, frame, latest, plan, phases, transaction, context,
             new_files_only=transaction.beside_others,
-        )
+        )  # fmt: skip
         looked_up = engine.looked_up if looks_up else None
         transaction.warnings += advice(plan.storage, files, looked_up)
         return _finish(run, transaction, table, stats, lookup=looked_up)
@@ -540,7 +538,15 @@ def _route_and_write(
     with phases("profile"):
         profile = profile_of(engine, frame, plan)
     table_type = transaction.config.table_type
-    routing = route(profile, latest, plan, transaction.snapshot, table_type, new_files_only=new_files_only)
+    routing = route(
+        profile,
+        latest,
+        plan,
+        transaction.snapshot,
+        table_type,
+        new_files_only=new_files_only,
+        seed=context.seed,
+    )
     if isinstance(context.bucket, ConsistentBucketIndex):
         used = sorted({b.partition for b in routing.buckets})
         create_first_rings(transaction.storage, context.bucket, used, instant=transaction.instant)
@@ -564,7 +570,7 @@ def _replace(
         replaced = replaced_by(plan, snapshot, counts)
     transaction.warnings += replaced.warnings
     stats: list[WriteStat] = []
-    task = lookup_task(plan)
+    task = seeded(lookup_task(plan), context)
     rings: dict[str, HashingMetadata] = {}
     if isinstance(task.bucket, ConsistentBucketIndex):
         known = load_rings(

@@ -31,10 +31,12 @@ def route(
     table_type: str,
     *,
     new_files_only: bool = False,
+    seed: str = "",
 ) -> Routing:
     """File groups of the profile's rows.
 
     Args:
+        seed: of the file ids of new file groups; "" for random ones.
         snapshot: the table before the write; None for a new one.
     """
     c = plan.config
@@ -53,7 +55,9 @@ def route(
         and plan.operation == "insert"
         and c.allow_duplicate_on_inserts,
     )
-    return assign(profile, latest.slices, _record_size(snapshot, rules), rules, policy, latest.pending)
+    return assign(
+        profile, latest.slices, _record_size(snapshot, rules), rules, policy, latest.pending, seed=seed
+    )
 
 
 def _record_size(snapshot: TableSnapshot | None, rules: SizingRules) -> Callable[[], int]:

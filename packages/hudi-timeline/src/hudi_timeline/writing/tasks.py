@@ -87,6 +87,7 @@ class WriteContext:
         log: sizes and block type of log files.
         cdc: how changes are logged beside rewritten files; None where the table logs none.
         bucket: of the index BUCKET; stored keys must belong to the file group that is rewritten.
+        seed: of the file ids of new file groups, with the instant; "" for random ones.
         early: looks at the markers of other writers before a file is begun; None where the options do not ask for it.
         logged: log files of the base files that stored records are taken from (`STORED_IN`); None where there are none.
     """
@@ -115,6 +116,7 @@ class WriteContext:
     cdc: CdcSettings | None = None
     bucket: BucketIndex | None = None
     early: EarlyDetection | None = None
+    seed: str = ""
     logged: LoggedFiles | None = None
 
     def row_schema(self) -> pa.Schema:

@@ -87,6 +87,8 @@ def assign(
     rules: SizingRules,
     policy: AssignPolicy,
     pending: Mapping[tuple[str, str], str] | None = None,
+    *,
+    seed: str = "",
 ) -> Routing:
     """Buckets of a write, and the assignment of records.
 
@@ -95,6 +97,7 @@ def assign(
         slices: latest file slices by partition, with sizes.
         record_size: average bytes of a stored record; called only if a new record has to be placed.
         pending: instant of the pending compaction of a file group, by partition and file id.
+        seed: of the file ids of new file groups; "" for random ones.
     """
     pending = pending or {}
     buckets: list[Bucket] = []
@@ -165,7 +168,9 @@ def assign(
             for i in range(count):
                 n = per_bucket if i < count - 1 else left - per_bucket * (count - 1)
                 number = len(buckets)
-                buckets.append(Bucket(number, row.partition, CREATE, new_file_id_prefix()))
+                buckets.append(
+                    Bucket(number, row.partition, CREATE, new_file_id_prefix(seed, row.partition, number))
+                )
                 shares.append((n, number))
         upto = 0.0
         out: list[InsertShare] = []

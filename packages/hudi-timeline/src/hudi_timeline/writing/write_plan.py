@@ -590,5 +590,6 @@ def write_context(plan: Plan, transaction: Transaction, table: TableConfig) -> W
         log=LogConfig(block_type(c.log_block_format), c.log_block_bytes, c.log_file_bytes),
         cdc=CdcSettings(table.cdc_mode, to_avro(plan.schema, table.name)) if table.cdc_enabled else None,
         bucket=plan.bucket,
+        seed=f"{c.transaction.seed}\0{transaction.instant}" if c.transaction.seed else "",
         early=early_conflicts.of(transaction, c.transaction, by_bucket=plan.bucket is not None),
     )
