@@ -33,26 +33,26 @@ def new_instant(
     now: Callable[[], float] = time.time,
     *,
     table: str = "",
-    given: str | None = None,
+    at: str | None = None,
 ) -> str:
     """New instant time, after every instant of the timeline and those generated before.
 
     Args:
         now: seconds since the epoch.
         table: for error messages only.
-        given: the one to take, if it may be taken.
+        at: the instant to take, if it may be taken.
 
     Raises:
         ClockError: the clock is more than a second behind an instant of the table.
-        InvalidOptionError: the one that is given is none, not later than the table's, or later than now.
+        InvalidOptionError: `at` is no instant, not later than the table's, or later than now.
 
     The caller holds the table's lock from loading `timeline` until the requested file is there.
     """
     with _lock.threads:
         moment = datetime.fromtimestamp(now(), zone_of(config.timezone)).replace(tzinfo=None)
         newest = timeline.newest_time
-        if given:
-            return _checked(given, newest, moment, table)
+        if at:
+            return _checked(at, newest, moment, table)
         instant = format_instant(moment)
         if instant <= newest:
             instant = _step_over(newest, moment, config, table)

@@ -243,7 +243,7 @@ def _announce(
     storage = snapshot.storage
     content = empty_replace_request() if action == REPLACE_COMMIT else b""
     for _ in range(_TRIES_FOR_INSTANT):
-        instant = new_instant(snapshot.timeline, snapshot.config, now, table=storage.uri, given=options.instant)  # fmt: skip
+        instant = new_instant(snapshot.timeline, snapshot.config, now, table=storage.uri, at=options.instant)
         try:
             beat = heartbeat.start(
                 storage, instant, options.heartbeat_interval_ms, options.heartbeat_misses, call=call
