@@ -441,6 +441,7 @@ BENCHMARKS = {
     "files1000": ("files1000.py",),
     "incremental": ("incremental.py",),
     "cdc": ("cdc.py",),
+    "cdc-spark": ("cdc.py", "--engine", "spark"),
     "mor-writes-simple": ("mor_writes.py",),
     "mor-writes-bucket": ("mor_writes.py", "--index", "BUCKET"),
     "planning": ("planning.py",),

@@ -1,6 +1,7 @@
-"""Upserts of copy-on-write tables with and without change data capture, in one run, without a JVM.
+"""Upserts of copy-on-write tables with and without change data capture, in one run, without a JVM or on Spark.
 
-    python benchmarks/macro/cdc.py [--rows 2000000] [--repeat 5] [--out FOLDER]
+    python benchmarks/macro/cdc.py [--rows 2000000] [--repeat 5] [--engine none|spark] [--out FOLDER]
+        [--clock processor: goals by processor time, on a machine that does other work too]
     python benchmarks/macro/cdc.py --scale smoke
 
 Eight partitions, twelve columns; each table is made once and copied before each write.  The contenders are interleaved
@@ -10,14 +11,19 @@ and medians count.  What the change feed says of each write is compared with wha
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
+import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from processes import processor_seconds
 from report import Goal, Measured, goals_table, seconds_table, write
 
 from hudi_format.model import CDC_MODES
@@ -60,15 +66,22 @@ def table_of(folder: Path, mode: str, rows: pa.Table) -> Path:
     return path
 
 
-def upserted(path: Path, rows: pa.Table, updated: int) -> float:
-    """Seconds of the write, on a copy of the table; what it logged is checked."""
+def upserted(path: Path, rows: pa.Table, updated: int, spark: Any) -> tuple[float, float]:
+    """Seconds of the write, on a copy of the table, and of processor time; what it logged is checked."""
     copied = path.with_name(path.name + "-copy")
     shutil.copytree(path, copied)
     table = HudiTable.open(copied)
     first = table.timeline.completed_writes()[0].time
-    began = time.perf_counter()
-    result = table.upsert(rows)
-    seconds = time.perf_counter() - began
+    given = path.parent / "given.parquet"
+    if spark is not None:
+        pq.write_table(rows, given)
+    used, began = processor_seconds(), time.perf_counter()
+    if spark is None:
+        result = table.upsert(rows)
+    else:
+        result = _on_spark(spark, given, copied)
+    seconds, used = time.perf_counter() - began, processor_seconds() - used
+    table = HudiTable.open(copied)
     if path.name != NONE:
         told = pc.value_counts(table.read_changes(first, columns=["op"]).to_arrow()["op"])
         found = {c["values"]: c["counts"] for c in told.to_pylist()}
@@ -76,13 +89,35 @@ def upserted(path: Path, rows: pa.Table, updated: int) -> float:
         if found != wanted or (result.updated, result.inserted) != (updated, rows.num_rows - updated):
             raise AssertionError(f"{path.name}: {found}, not {wanted}")
     shutil.rmtree(copied)
-    return seconds
+    return seconds, used
+
+
+def _session() -> Any:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    import engines
+
+    import hudi_spark
+
+    spark = hudi_spark.configure(engines._session()).getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def _on_spark(spark: Any, given: Path, table: Path) -> Any:
+    import hudi_spark
+
+    rows = spark.read.parquet(str(given))
+    names = {"hoodie.table.name": "t", "hoodie.datasource.write.operation": "upsert"}
+    rows.write.format("hudi").options(**names).mode("append").save(str(table))
+    return hudi_spark.last_commit()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--engine", choices=("none", "spark"), default="none")
+    parser.add_argument("--clock", choices=("wall", "processor"), default="wall")
     parser.add_argument("--scale", choices=("smoke", "full"), default="full")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
@@ -97,15 +132,22 @@ def main() -> None:
         FEW: f"{FEW}: {n:,} rows of {base.num_columns} columns in 8 partitions; 5 % updates, 1 % new rows",
         ALL: f"{ALL}: the same table, an update of every row",
     }
-    measured = Measured("cdc")
+    measured = Measured("cdc" if given.engine == "none" else "cdc-spark")
+    spark = None if given.engine == "none" else _session()
     with tempfile.TemporaryDirectory() as folder:
         paths = {mode: table_of(Path(folder), mode, base) for mode in TITLES}
         for work, (rows, updated) in works.items():
             seconds: dict[str, list[float]] = {mode: [] for mode in TITLES}
+            processor: dict[str, list[float]] = {mode: [] for mode in TITLES}
+            upserted(paths[NONE], rows, updated, spark)  # the first of its process
             for _ in range(repeat):
                 for mode, path in paths.items():
-                    seconds[mode].append(upserted(path, rows, updated))
+                    took, used = upserted(path, rows, updated, spark)
+                    seconds[mode].append(took)
+                    processor[mode].append(used)
             measured.add(work, notes[work], seconds)
+            if given.clock == "processor":
+                measured.processor[work] = processor
     write(measured, [seconds_table(measured, TITLES), goals_table(measured, TITLES, GOALS)], given.out)
 
 

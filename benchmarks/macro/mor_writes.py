@@ -1,6 +1,7 @@
 """Merge-on-read writes and compaction beside Apache Hudi 0.15 in one run, on Spark and without a JVM.
 
     python benchmarks/macro/mor_writes.py [--rows 2000000] [--repeat 2] [--index SIMPLE|BUCKET] [--out FOLDER]
+        [--clock processor: goals by processor time, on a machine that does other work too]
     python benchmarks/macro/mor_writes.py --scale smoke
 
 The headline workload: 12 columns in 8 partitions; 5 % of the keys are updated and 1 % new, in every file.  Each
@@ -23,7 +24,7 @@ from typing import Any, ClassVar
 
 import engines
 import workload
-from processes import Worker, serve
+from processes import Worker, processor_seconds, resident, serve
 from report import Goal, Measured, goals_table, seconds_table, write
 
 TITLES = {"apache": "Apache Hudi 0.15", "ours-spark": "this, on Spark", "ours": "this, no JVM"}
@@ -121,26 +122,8 @@ class Peak:
 
     def _watch(self) -> None:
         while True:
-            self.bytes = max(self.bytes, _resident(os.getpid()))
+            self.bytes = max(self.bytes, resident(os.getpid()))
             time.sleep(0.1)
-
-
-def _resident(pid: int) -> int:
-    below: dict[int, list[int]] = {}
-    pages: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                pages[int(entry.name)] = int((entry / "statm").read_text().split()[1])
-            except (FileNotFoundError, ProcessLookupError):
-                continue  # it ended meanwhile
-            below.setdefault(parent, []).append(int(entry.name))
-    family, at = [pid], 0
-    while at < len(family):
-        family += below.get(family[at], [])
-        at += 1
-    return sum(pages.get(p, 0) for p in family) * os.sysconf("SC_PAGE_SIZE")
 
 
 def contender(name: str, folder: Path, rows: int, index: str) -> None:
@@ -160,9 +143,10 @@ def contender(name: str, folder: Path, rows: int, index: str) -> None:
                 engine.clear()
                 return {"peak": peak.bytes}
             peak.bytes = 0
-            began = time.perf_counter()
+            used, began = processor_seconds(), time.perf_counter()
             found = _do(engine, request["work"], facts)
-            return {"seconds": time.perf_counter() - began, "found": found, "peak": peak.bytes}
+            seconds, used = time.perf_counter() - began, processor_seconds() - used
+            return {"seconds": seconds, "processor": used, "found": found, "peak": peak.bytes}
 
         return answer
 
@@ -191,12 +175,14 @@ def main() -> None:
     parser.add_argument("--index", choices=("SIMPLE", "BUCKET"), default="SIMPLE")
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--scale", choices=("smoke", "full"), default="full")
+    parser.add_argument("--clock", choices=("wall", "processor"), default="wall")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     rows, repeat = (8_000, 1) if given.scale == "smoke" else (given.rows, given.repeat)
     names = given.engines.split(",")
     measured = Measured(f"mor-writes-{given.index.lower()}")
     seconds: dict[str, dict[str, list[float]]] = {w: {n: [] for n in names} for w in WORKS}
+    processor: dict[str, dict[str, list[float]]] = {w: {n: [] for n in names} for w in WORKS}
     peaks: dict[str, int] = {}
     root = Path(tempfile.mkdtemp(prefix="mor-writes-"))
     try:
@@ -213,6 +199,7 @@ def main() -> None:
                 for name, worker in workers.items():
                     answer = worker.ask(work=work)
                     seconds[work][name].append(answer["seconds"])
+                    processor[work][name].append(answer["processor"])
                     peaks[name] = max(peaks.get(name, 0), answer["peak"])
                     if work.startswith("read"):
                         check(facts, name, work, answer["found"])
@@ -224,6 +211,8 @@ def main() -> None:
         shutil.rmtree(root, ignore_errors=True)
     for work in WORKS:
         measured.add(work, f"{work}: {rows:,} rows, index {given.index}", seconds[work])
+    if given.clock == "processor":
+        measured.processor = processor
     measured.more["peak_bytes"] = peaks
     goals = [Goal(w, o, "apache", f) for i, w, o, f in GOALS if i == given.index]
     memory = "| peak memory, MB |" + "".join(f" {TITLES[n]} |" for n in names)

@@ -30,12 +30,15 @@ class Measured:
     """Seconds by work and contender, in the order in which they were seen.
 
     Attributes:
+        processor: seconds of processor time in the same order, where they were measured.  Goals are then judged by
+            them: they hold on a machine that does other work too.
         notes: what each work is.
         more: further facts for the JSON.
     """
 
     name: str
     seconds: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    processor: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
 
@@ -44,7 +47,7 @@ class Measured:
         self.seconds[work] = seconds
 
     def median(self, work: str, name: str) -> float | None:
-        times = self.seconds.get(work, {}).get(name)
+        times = (self.processor or self.seconds).get(work, {}).get(name)
         return statistics.median(times) if times else None
 
 
@@ -75,14 +78,17 @@ def machine_line() -> str:
 
 def seconds_table(measured: Measured, titles: Mapping[str, str]) -> str:
     """A row for each work, a column for each contender: median and least."""
-    names = [n for n in titles if any(n in of for of in measured.seconds.values())]
     lines = [f"- {note}" for note in measured.notes.values()]
-    lines += [
-        "",
-        "| seconds | " + " | ".join(titles[n] for n in names) + " |",
-        "|---" * (len(names) + 1) + "|",
-    ]
-    for work, of in measured.seconds.items():
+    lines += ["", _table("seconds", measured.seconds, titles)]
+    if measured.processor:
+        lines += ["", _table("processor seconds", measured.processor, titles)]
+    return "\n".join(lines)
+
+
+def _table(what: str, seconds: Mapping[str, Mapping[str, list[float]]], titles: Mapping[str, str]) -> str:
+    names = [n for n in titles if any(n in of for of in seconds.values())]
+    lines = [f"| {what} | " + " | ".join(titles[n] for n in names) + " |", "|---" * (len(names) + 1) + "|"]
+    for work, of in seconds.items():
         cells = [f"{statistics.median(of[n]):.2f} ({min(of[n]):.2f})" if n in of else "-" for n in names]
         lines.append(f"| {work} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
@@ -90,7 +96,7 @@ def seconds_table(measured: Measured, titles: Mapping[str, str]) -> str:
 
 def goals_table(measured: Measured, titles: Mapping[str, str], goals: Sequence[Goal]) -> str:
     """Ratios of medians beside their goals; those that were not measured are left out."""
-    lines = ["| goal | found | |", "|---|---:|---|"]
+    lines = [f"| goal{', by processor time' if measured.processor else ''} | found | |", "|---|---:|---|"]
     for goal in goals:
         ours, other = measured.median(goal.work, goal.ours), measured.median(goal.work, goal.other)
         if ours is None or other is None:
@@ -116,5 +122,11 @@ def write(measured: Measured, text: Sequence[str], out: Path | None) -> None:
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         (out / f"{measured.name}.md").write_text(whole)
-        found = {"seconds": measured.seconds, "notes": measured.notes, **measured.more, "machine": machine()}
+        found = {
+            "seconds": measured.seconds,
+            "processor": measured.processor,
+            "notes": measured.notes,
+            **measured.more,
+            "machine": machine(),
+        }
         (out / f"{measured.name}.json").write_text(json.dumps(found, indent=1) + "\n")
