@@ -12,18 +12,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from hudi_format.file_slice.base_rows import BaseFileRead
-from hudi_format.file_slice.reader import SliceMerge, merged_rows
+from hudi_format.file_slice.kept_groups import KeptGroups
+from hudi_format.file_slice.reader import MergedPart, SliceMerge, merged_by_group
 from hudi_format.file_slice.writer import FileSpec
 from hudi_format.log.corruption import CommittedRange
 from hudi_format.merge.log_records import MergeCounts
 from hudi_format.model import FileSlice, WriteStat
+from hudi_format.parquet.kept_chunks import StoredChunks
 from hudi_format.parquet.layout import NO_OBSERVER, KeyObserver
+from hudi_format.parquet.reader import stored_chunks
 from hudi_format.parquet.writer import BaseFileWriter
 from hudi_format.schema.meta_fields import FILE_NAME, META_COLUMNS, with_meta
 from hudi_format.storage.protocol import Storage
@@ -92,7 +96,9 @@ def compact_slice(
         nonlocal counts
         counts = found
 
-    parts = (p for p in map(change, slice_rows(storage, compaction, counted)) if p.num_rows)
+    parts = (
+        p for p in _parts(storage, compaction, counted, change) if p.after.num_rows or p.before is not None
+    )
     first = next(parts, None)
     if first is None and old is None and not even_if_empty:
         return None
@@ -100,9 +106,14 @@ def compact_slice(
     guard = begin()
     with BaseFileWriter(
         storage, spec.path, with_meta(spec.schema), config=spec.config, observer=observer(), entries=spec.entries,
-    ) as writer:  # fmt: skip
+    ) as writer, _chunks(storage, compaction) as chunks:  # fmt: skip
+        kept = KeptGroups(writer, chunks, counts.keys)
         for part in _chain(first, parts):
-            writer.write(as_stored(part, spec))
+            rows = as_stored(part.after, spec)
+            if part.before is None:
+                writer.write(rows)
+            else:
+                kept.part(part.group, part.before, rows)
         guard()
         size = writer.close()
     done = time.monotonic()
@@ -133,13 +144,10 @@ def compact_slice(
     )
 
 
-def slice_rows(
-    storage: Storage, compaction: SliceCompaction, counted: Callable[[MergeCounts], None]
-) -> Iterator[pa.Table]:
-    """The merged rows of a slice, part by part; errors as `compact_slice`."""
+def _base(storage: Storage, compaction: SliceCompaction) -> BaseFileRead:
     file, merge = compaction.slice.base_file, compaction.merge
     instant = compaction.slice.base_instant if file is None else file.instant
-    base = BaseFileRead(
+    return BaseFileRead(
         storage,
         "" if file is None else file.path,
         merge.merge_schema(compaction.table, compaction.table),
@@ -147,12 +155,51 @@ def slice_rows(
         reading=merge.evolution.reading(instant) if merge.evolution and file is not None else None,
         nested_digits=merge.float_digits,
     )
-    return merged_rows(
-        base, compaction.slice.log_files, merge, committed=compaction.committed, counted=counted
+
+
+def _parts(
+    storage: Storage,
+    compaction: SliceCompaction,
+    counted: Callable[[MergeCounts], None],
+    change: Callable[[pa.Table], pa.Table],
+) -> Iterator[MergedPart]:
+    base = _base(storage, compaction)
+    found = merged_by_group(
+        base, compaction.slice.log_files, compaction.merge, committed=compaction.committed, counted=counted
     )
+    for part in found:
+        yield replace(part, after=change(part.after))
 
 
-def _chain(first: pa.Table | None, rest: Iterable[pa.Table]) -> Iterator[pa.Table]:
+def slice_rows(
+    storage: Storage, compaction: SliceCompaction, counted: Callable[[MergeCounts], None]
+) -> Iterator[pa.Table]:
+    """The merged rows of a slice, part by part; errors as `compact_slice`."""
+    return (p.after for p in _parts(storage, compaction, counted, _unchanged))
+
+
+@contextmanager
+def _chunks(storage: Storage, compaction: SliceCompaction) -> Iterator[StoredChunks | None]:
+    """The old file's column chunks; None where its columns are other ones now."""
+    base = _base(storage, compaction)
+    if (
+        not base.path
+        or base.reading is not None
+        or not storage.is_local
+        or not base.path.endswith(".parquet")
+    ):
+        yield None
+        return
+    try:
+        source = storage.open_input(base.path)
+    except FileNotFoundError:  # its rows are read from the file as it was opened
+        yield None
+        return
+    with source:
+        yield stored_chunks(source)
+
+
+def _chain(first: MergedPart | None, rest: Iterable[MergedPart]) -> Iterator[MergedPart]:
     if first is not None:
         yield first
         yield from rest

@@ -26,7 +26,7 @@ from hudi_format.errors import (
     MissingColumnError,
 )
 from hudi_format.file_slice.base_file import open_other
-from hudi_format.file_slice.base_rows import BATCH_ROWS, BaseFileRead, BaseFileReader, merge_base
+from hudi_format.file_slice.base_rows import BATCH_ROWS, BaseFileRead, BaseFileReader, merge_base, over_base
 from hudi_format.file_slice.slice_entries import SliceEntries
 from hudi_format.keygen.record_keys import KeySpec, nested_column, record_keys
 from hudi_format.log.corruption import CommittedRange
@@ -478,18 +478,89 @@ def merged_rows(
     Raises:
         as `LogRecords`; MissingFileError, CorruptFileError of the base file too.
     """
+    records = _records(base, logs, merge, committed, counted)
+    if filter is not None and logs:
+        filter = replace(filter, by=merge.skipped_by)
+    handed_on = merge.handed_on(base.schema)
+    rows = stored_rows(base, handed_on, filter, batch_rows)
+    again = functools.partial(stored_rows, _keys_of(base, merge), handed_on, filter, batch_rows)
+    yield from merge_base(records, rows, again, table=base.storage.uri, file=base.path)
+
+
+@dataclass(frozen=True, slots=True)
+class MergedPart:
+    """Rows of a row group of the base file, before and after; new ones have none, and group -1."""
+
+    group: int
+    before: pa.Table | None
+    after: pa.Table
+
+
+def merged_by_group(
+    base: BaseFileRead,
+    logs: Sequence[LogFile],
+    merge: SliceMerge,
+    *,
+    committed: Mapping[str, Sequence[CommittedRange]] | None = None,
+    counted: Callable[[MergeCounts], None] | None = None,
+) -> Iterator[MergedPart]:
+    """The rows of `merged_rows`, by row group of the base file; arguments and errors as there."""
+    records = _records(base, logs, merge, committed, counted)
+    handed_on = merge.handed_on(base.schema)
+    again = functools.partial(stored_rows, _keys_of(base, merge), handed_on, None, BATCH_ROWS)
+    group = -1
+
+    def rows() -> Iterator[pa.Table]:
+        nonlocal group
+        for number, part in stored_groups(base, handed_on):
+            group = number
+            yield part
+
+    with records:
+        for before, after in over_base(
+            records,
+            rows(),
+            again,
+            lambda part: (part, records.merged(part)),
+            table=base.storage.uri,
+            file=base.path,
+        ):
+            yield MergedPart(group, before, after)
+        for rest in records.rest():
+            yield MergedPart(-1, None, rest)
+
+
+def _records(
+    base: BaseFileRead,
+    logs: Sequence[LogFile],
+    merge: SliceMerge,
+    committed: Mapping[str, Sequence[CommittedRange]] | None,
+    counted: Callable[[MergeCounts], None] | None,
+) -> LogRecords:
     try:
         records = LogRecords(base.storage, logs, merge, base.schema, committed=committed)
     except HudiError as e:
         raise e.at(table=base.storage.uri, instant=base.instant) from e.__cause__
     (counted or (lambda _: None))(records.counts)
-    if filter is not None and logs:
-        filter = replace(filter, by=merge.skipped_by)
-    handed_on = merge.handed_on(base.schema)
-    keys = replace(base, schema=pa.schema([base.schema.field(n) for n in merge.key_columns]))
-    rows = stored_rows(base, handed_on, filter, batch_rows)
-    again = functools.partial(stored_rows, keys, handed_on, filter, batch_rows)
-    yield from merge_base(records, rows, again, table=base.storage.uri, file=base.path)
+    return records
+
+
+def _keys_of(base: BaseFileRead, merge: SliceMerge) -> BaseFileRead:
+    return replace(base, schema=pa.schema([base.schema.field(n) for n in merge.key_columns]))
+
+
+def stored_groups(base: BaseFileRead, handed_on: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of a base file in parts of one row group each, with its number; 0 without any."""
+    if not base.path:
+        return
+    file = BaseFileReader(base, [n for n in handed_on if n in base.schema.names], BATCH_ROWS)
+    try:
+        for group in list(file.row_groups) or [0]:
+            file.row_groups = [group] if file.row_groups else []
+            for batch in file.batches(BATCH_ROWS):
+                yield group, pa.Table.from_batches([batch])
+    finally:
+        file.close()
 
 
 def stored_rows(
@@ -518,4 +589,12 @@ def _passing(rows: pa.Table, filter: pc.Expression) -> pa.Table:
         raise MissingColumnError(f"the filter names a missing column: {e}") from None
 
 
-__all__ = ["LogRecords", "SliceMerge", "merged_rows", "read_file_slice", "stored_rows"]
+__all__ = [
+    "LogRecords",
+    "MergedPart",
+    "SliceMerge",
+    "merged_by_group",
+    "merged_rows",
+    "read_file_slice",
+    "stored_rows",
+]

@@ -23,6 +23,7 @@ from hudi_format.arrow.spill import MemoryLimit, gathered, is_large, pick
 from hudi_format.errors import MissingColumnError, SchemaError
 from hudi_format.file_names import base_file_name
 from hudi_format.file_slice.cdc_writer import CdcWriter
+from hudi_format.file_slice.kept_groups import KeptGroups
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.record_keys import record_keys
 from hudi_format.merge.key_index import KeyIndex
@@ -217,17 +218,21 @@ def merge_file(
         appended = carry(stored_file.entries(), stored_file.num_rows)
         if appended is None:
             appended = writer.observer = observer()
-        for group in _old_groups(stored_file, old, spec):
+        kept = _kept(writer, stored_file, spec, incoming.rows.num_rows)
+        for number, group in _old_groups(stored_file, old, spec, kept, index if folding is None else None):
+            if group is None:
+                kept.whole(number, _constant(spec.name, len(counter.take(stored_file.rows(number)))))
+                continue
             if folding is not None:
                 rows, take, gone = folding.meet(group)
                 deletes += int(gone.sum())
                 updates += int((take[~gone] >= 0).sum())
-                kept = group.filter(pa.array(~gone)) if gone.any() else group
+                left = group.filter(pa.array(~gone)) if gone.any() else group
                 take = take[~gone]
-                written = _with_updates(kept, _Changes(rows, take), spec, counter)
+                written = _with_updates(left, _Changes(rows, take), spec, counter)
                 if changes is not None:
                     changes.met(group, gone, take, written)
-                writer.write(written)
+                kept.part(number, group, written)
                 continue
             found = index.find(group.column(RECORD_KEY))
             seen[found[found >= 0]] = True
@@ -251,7 +256,7 @@ def merge_file(
             written = _with_updates(group, _Changes(rows, take, rule, stored_wins), spec, counter)
             if changes is not None:
                 changes.met(before, met.gone, take, written)
-            writer.write(written)
+            kept.part(number, before, written)
         inserts = 0
         for new in _new_rows(incoming, folding, seen, limit):
             inserts += new.num_rows
@@ -334,8 +339,12 @@ def concat_file(
         appended = carry(stored_file.entries(), stored_file.num_rows)
         if appended is None:
             appended = writer.observer = observer()
-        for group in _old_groups(stored_file, old, spec):
-            writer.write(_with_updates(group, None, spec, counter))
+        kept = _kept(writer, stored_file, spec, 0)
+        for number, group in _old_groups(stored_file, old, spec, kept, KeyIndex(pa.array([], pa.string()))):
+            if group is None:
+                kept.whole(number, _constant(spec.name, len(counter.take(stored_file.rows(number)))))
+            else:
+                kept.part(number, group, _with_updates(group, None, spec, counter))
         writer.observer = appended
         for part in rows:
             inserts += part.num_rows
@@ -372,21 +381,50 @@ def _rewriting(storage: Storage, spec: FileSpec, old: Pieces, incoming: int | No
     )  # fmt: skip
 
 
-def _old_groups(stored: Pieces, old: BaseFile, spec: FileSpec) -> Iterator[pa.Table]:
-    """The old file in pieces, in the schema to write, run columns as dictionaries."""
-    for group in stored:
-        columns = {}
-        for name in META_COLUMNS:
-            if group.schema.get_field_index(name) < 0:
-                raise SchemaError(
-                    f"the base file has no column {name}", file=old.path,
-                    remedy="this version cannot write tables without meta columns.",
-                )  # fmt: skip
-            columns[name] = group.column(name)
-        data = conform(group.select([n for n in group.schema.names if n not in columns]), spec.schema)
-        if spec.virtual is not None:
-            columns[RECORD_KEY] = record_keys(data, spec.virtual)
-        yield pa.table([*columns.values(), *data.columns], names=[*columns, *spec.schema.names])
+def _kept(writer: BaseFileWriter, stored: Pieces, spec: FileSpec, more_rows: int) -> KeptGroups:
+    return KeptGroups(writer, stored.chunks() if spec.virtual is None else None, more_rows)
+
+
+def _old_groups(
+    stored: Pieces, old: BaseFile, spec: FileSpec, kept: KeptGroups, index: KeyIndex | None
+) -> Iterator[tuple[int, pa.Table | None]]:
+    """The old file in pieces, in the schema to write, run columns as dictionaries, each with its row group's number.
+
+    None in the place of a row group that may stay as it is: none of its keys is in the index.
+    """
+    for number in range(stored.num_row_groups):
+        if number not in kept or index is None:
+            pieces = stored.pieces(number)
+        else:
+            keys = stored.columns(number, [RECORD_KEY]) if index.rows or not kept.unseen else None
+            if kept.unseen and (keys is None or not index.any(keys.column(RECORD_KEY))):
+                yield number, None
+                continue
+            pieces = iter([_whole(stored, number, keys)])
+        for group in pieces:
+            yield number, _to_write(group, old, spec)
+
+
+def _whole(stored: Pieces, number: int, keys: pa.Table | None) -> pa.Table:
+    """A row group whose keys were read already."""
+    names = stored.names()
+    rest = stored.columns(number, [n for n in names if n != RECORD_KEY or keys is None])
+    return rest if keys is None else rest.append_column(RECORD_KEY, keys.column(0)).select(names)
+
+
+def _to_write(group: pa.Table, old: BaseFile, spec: FileSpec) -> pa.Table:
+    columns = {}
+    for name in META_COLUMNS:
+        if group.schema.get_field_index(name) < 0:
+            raise SchemaError(
+                f"the base file has no column {name}", file=old.path,
+                remedy="this version cannot write tables without meta columns.",
+            )  # fmt: skip
+        columns[name] = group.column(name)
+    data = conform(group.select([n for n in group.schema.names if n not in columns]), spec.schema)
+    if spec.virtual is not None:
+        columns[RECORD_KEY] = record_keys(data, spec.virtual)
+    return pa.table([*columns.values(), *data.columns], names=[*columns, *spec.schema.names])
 
 
 def _stored_ordering(group: pa.Table, name: str | None, rule: MergeRule) -> pa.Array | pa.ChunkedArray | None:

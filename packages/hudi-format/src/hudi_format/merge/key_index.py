@@ -72,6 +72,10 @@ class KeyIndex:
             start += len(chunk)
         return out
 
+    def any(self, keys: Keys) -> bool:
+        """Whether any of the keys is in the index."""
+        return self.rows > 0 and bool((self.find(keys) >= 0).any())
+
 
 def key_groups(keys: Keys) -> np.ndarray:
     """First row with each row's key (int64); -1 for null."""

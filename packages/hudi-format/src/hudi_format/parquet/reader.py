@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from hudi_format.errors import CorruptFileError, HudiError, MissingColumnError
+from hudi_format.errors import CorruptFileError, HudiError, MissingColumnError, UnsupportedError
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.record_keys import record_keys
 from hudi_format.parquet.footer import corrupt, entries_of, footer_bytes, open_with_source, reading
+from hudi_format.parquet.kept_chunks import TAIL, StoredChunks
 from hudi_format.parquet.row_group_filter import RowGroupFilter
 from hudi_format.parquet.row_groups import RowGroup, row_groups
 from hudi_format.parquet.utf8 import check_text, texts_as_bytes
@@ -175,16 +176,53 @@ class Pieces:
         groups = self._file.row_groups()
         return {path: chunk.dictionary for path, chunk in groups[0].columns.items()} if groups else {}
 
+    @property
+    def num_row_groups(self) -> int:
+        return self._file.num_row_groups
+
+    def chunks(self) -> StoredChunks | None:
+        """The file's column chunks to take over; None where that is not done.
+
+        Of a remote file they would be read twice.
+        """
+        return self._file.chunks()
+
+    def columns(self, group: int, names: Sequence[str]) -> pa.Table:
+        """Some columns of a row group, whole."""
+        return self._file.finish(self._file.read(group, names, False), names)
+
+    def rows(self, group: int) -> int:
+        """Number of rows of a row group."""
+        return self._file.rows(group)
+
+    def names(self) -> list[str]:
+        """The file's columns."""
+        return self._file.wanted(None)
+
     def __iter__(self) -> Iterator[pa.Table]:
+        for group in range(self.num_row_groups):
+            yield from self.pieces(group)
+
+    def pieces(self, group: int) -> Iterator[pa.Table]:
+        """The rows of a row group."""
         file = self._file
         wanted = file.wanted(None)
-        for group in range(file.num_row_groups):
-            rows = file.rows_within(group, self._most_bytes)
-            if rows is None:
-                yield file.finish(file.read(group, wanted, False), wanted)
-                continue
-            for batch in file.batches(group, wanted, rows, False):
-                yield pa.Table.from_batches([file.finish(batch, wanted)])
+        rows = file.rows_within(group, self._most_bytes)
+        if rows is None:
+            yield file.finish(file.read(group, wanted, False), wanted)
+            return
+        for batch in file.batches(group, wanted, rows, False):
+            yield pa.Table.from_batches([file.finish(batch, wanted)])
+
+
+def stored_chunks(source: pa.NativeFile) -> StoredChunks | None:
+    """The column chunks of an open file; None for a file of another make."""
+    try:
+        footer = footer_bytes(source)
+        begin = source.size() - TAIL - len(footer)
+        return StoredChunks(bytes(footer), begin, lambda at, length: source.read_at(length, at))
+    except (ValueError, CorruptFileError, UnsupportedError):
+        return None  # Arrow says what is wrong with it
 
 
 def read_keys(
@@ -281,6 +319,10 @@ class _File:
     def __exit__(self, *_: object) -> None:
         self._file.close(force=True)  # the source too: ParquetFile closes only what it opened itself
 
+    def chunks(self) -> StoredChunks | None:
+        """The file's column chunks; None for a remote file, and for one that is not as they are taken over."""
+        return stored_chunks(self._source) if self._storage.is_local else None
+
     def row_groups(self) -> list[RowGroup]:
         """The footer's row groups."""
         try:
@@ -294,6 +336,10 @@ class _File:
             return filter.matching(footer_bytes(self._source), self._own)
         except HudiError as e:
             raise e.at(table=self._storage.uri, file=self._path) from None
+
+    def rows(self, group: int) -> int:
+        """Number of rows of a row group."""
+        return self._rows[group]
 
     def rows_within(self, group: int, most_bytes: int) -> int | None:
         """Number of rows of a row group in so many bytes; None for all of them."""

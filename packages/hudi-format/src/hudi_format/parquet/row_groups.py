@@ -31,7 +31,7 @@ except ImportError as e:
 Raw = bool | int | float | bytes
 
 # CompressionCodec of parquet.thrift, by number.
-_CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 
 # Pages with a dictionary and long runs of its codes have fewer bytes than this says; a code for each value has more.
 _VALUES_PER_BYTE = 16
@@ -144,7 +144,7 @@ def _chunk(found: _chunks._Chunk, ordered: bool) -> ColumnChunk:
     _, path, physical, codec, values, unpacked, packed, dictionary, nulls, low, high, old_low, old_high = (
         found
     )
-    name = _CODECS[codec] if 0 <= codec < len(_CODECS) else f"unknown codec {codec}"
+    name = CODECS[codec] if 0 <= codec < len(CODECS) else f"unknown codec {codec}"
     if not ordered:
         # The oldest statistics compare all bytes as if they were signed: only numbers are in order.
         low, high = (old_low, old_high) if physical in _NUMBERS else (None, None)

@@ -7,16 +7,18 @@ What differs from Arrow's own writer with its defaults:
   are microseconds: what Apache Hudi (parquet-avro), Spark and hudi-rs read;
 - a column gets a dictionary only if one will be kept: half of the encoding time of a key column is a
   dictionary that is thrown away in the end;
-- row groups are cut by bytes, and small writes are gathered until one is full.
+- row groups are cut by bytes, and small writes are gathered until one is full;
+- a file that is rewritten may hand over column chunks as they are (`hudi_format.parquet.kept_chunks`).
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,9 +26,11 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_format.arrow.sizes import size_of
-from hudi_format.errors import HudiError, StorageError
+from hudi_format.errors import CorruptFileError, HudiError, StorageError
 from hudi_format.fork_safe import Owned
+from hudi_format.parquet.kept_chunks import ChunkFile, StoredChunks, chunks_of_file, kept_groups, path_of
 from hudi_format.parquet.layout import NO_OBSERVER, KeyObserver, ParquetConfig
+from hudi_format.parquet.row_groups import CODECS
 from hudi_format.schema.casts import convert
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, RECORD_KEY
@@ -91,6 +95,10 @@ class BaseFileWriter:
         self._open = True
         self._owned = Owned()
         self._writer: pq.ParquetWriter | None = None
+        self._stored: StoredChunks | None = None
+        self._chunks: ChunkFile | None = (
+            None  # instead of `_writer`, where chunks of another file are taken over
+        )
         self._sink = storage.open_output(path)
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
@@ -125,6 +133,101 @@ class BaseFileWriter:
         ):
             self._flush(whole=False)
 
+    def keep(self, stored: StoredChunks | None, more_rows: int) -> frozenset[int]:
+        """Numbers of the row groups of which `write_kept` may take over chunks; before any write.
+
+        Args:
+            stored: of the file that is rewritten, in this file's schema.
+            more_rows: how many rows may be appended to it.
+
+        Raises:
+            StorageError: the storage refused.
+        """
+        if stored is None or any("." in name for name in self._schema.names):
+            return frozenset()
+        empty = chunks_of_file(self._empty({}))
+        if not stored.alike(empty):
+            return frozenset()
+        name = self._config.arrow_codec()[0]
+        codec = CODECS.index({"NONE": "UNCOMPRESSED", "LZ4": "LZ4_RAW"}.get(name, name))
+        self._leaves = [
+            (f.name, path_of(p.split("."))) for f in self._schema for p in _leaves(f.type, f.name)
+        ]
+        kept = kept_groups(
+            stored, [p for _, p in self._leaves], codec, more_rows,
+            most_rows=self._config.row_group_rows, most_bytes=self._config.row_group_bytes,
+        )  # fmt: skip
+        if kept:
+            try:
+                self._stored, self._chunks = stored, ChunkFile(self._sink)
+            except OSError as e:
+                raise refused(self._storage, self._path, e) from e
+        return kept
+
+    @property
+    def names(self) -> list[str]:
+        """The file's columns."""
+        return list(self._schema.names)
+
+    def write_kept(self, rows: Sequence[pa.Table], same: Collection[str], group: int) -> None:
+        """Append a row group: chunks of the stored file for some columns, new ones for the others.
+
+        Args:
+            rows: the other columns at least, and the record keys where they are observed; in parts.
+            same: columns whose values are those of the stored row group.
+            group: its number, one of those that `keep` gave.
+
+        Raises:
+            as `write`; CorruptFileError: the stored file is not what its footer says.
+        """
+        if self._chunks is None or self._stored is None:
+            raise ValueError(f"{self._path} takes over nothing")
+        self.flush()
+        found, count = self._stored.groups[group], sum(r.num_rows for r in rows)
+        if found.rows != count:
+            raise ValueError(f"{count} rows in the place of {found.rows}")
+        schema = pa.schema([f for f in self._schema if f.name not in same])
+        tables = []
+        for part in rows:
+            if self._has_keys and self.observer is not NO_OBSERVER:
+                self._observe(part.column(RECORD_KEY))
+            try:
+                tables.append(conform(part.select(schema.names), schema, keep_dictionaries=True))
+            except HudiError as e:
+                raise e.at(table=self._storage.uri, file=self._path) from None
+        table = pa.concat_tables(self._alike(tables, schema))
+        self.num_rows += count
+        self.bytes_taken += _row_bytes(table)
+        chunks = [(self._stored, c) for c in found.chunks]
+        try:
+            if table.num_columns:
+                new = chunks_of_file(self._encoded(table))
+                fresh = iter(new.groups[0].chunks)
+                for at, (name, _) in enumerate(self._leaves):
+                    if name not in same:
+                        chunks[at] = new, next(fresh)
+            self._chunks.add(count, chunks)
+        except OSError as e:
+            raise refused(self._storage, self._path, e) from e
+        except ValueError as e:
+            raise CorruptFileError(
+                f"the base file that is rewritten is damaged: {e}", table=self._storage.uri, file=self._path
+            ) from None
+
+    def _encoded(self, rows: pa.Table) -> pa.Buffer:
+        """A Parquet file in memory, of one row group."""
+        out = pa.BufferOutputStream()
+        with self._parquet(rows, out) as writer:
+            writer.write_table(_few_chunks(rows), row_group_size=max(1, rows.num_rows))
+        return out.getvalue()
+
+    def _empty(self, entries: Mapping[str, str]) -> bytes:
+        """A Parquet file without rows."""
+        out = pa.BufferOutputStream()
+        with self._parquet(self._schema.empty_table(), out) as writer:
+            writer.add_key_value_metadata(entries)
+        return bytes(out.getvalue())
+
     def _observe(self, keys: pa.ChunkedArray) -> None:
         for chunk in convert(keys, pa.string(), RECORD_KEY).chunks:
             self.observer.add(chunk.drop_null() if chunk.null_count else chunk)
@@ -150,7 +253,7 @@ class BaseFileWriter:
 
     def _flush(self, *, whole: bool) -> None:
         """Write buffered rows as one row group of limited size; all of them if `whole` and they fit."""
-        table = pa.concat_tables(self._alike(self._gathered))
+        table = pa.concat_tables(self._alike(self._gathered, self._schema))
         per_row = max(1.0, self._gathered_bytes / self._gathered_rows)
         limit = max(1, min(int(self._config.row_group_bytes / per_row), self._config.row_group_rows))
         head = table if whole and table.num_rows <= limit else table.slice(0, limit)
@@ -159,30 +262,34 @@ class BaseFileWriter:
         self._gathered_rows = rest.num_rows
         self._gathered_bytes = int(per_row * rest.num_rows)
         try:
+            if self._chunks is not None:
+                new = chunks_of_file(self._encoded(head))
+                self._chunks.add(head.num_rows, [(new, c) for c in new.groups[0].chunks])
+                return
             if self._writer is None:
-                self._writer = self._parquet(head)
+                self._writer = self._parquet(head, self._sink)
             head = _few_chunks(_as_schema(head, self._writer.schema))
             self._writer.write_table(head, row_group_size=head.num_rows)
         except OSError as e:
             raise refused(self._storage, self._path, e) from e
 
-    def _alike(self, tables: list[pa.Table]) -> list[pa.Table]:
+    def _alike(self, tables: list[pa.Table], schema: pa.Schema) -> list[pa.Table]:
         """Tables in one schema; a column is a dictionary if it is one in all, or was at the start."""
         if self._writer is not None:
             target = self._writer.schema
         else:
             fields = []
-            for i, field in enumerate(self._schema):
+            for i, field in enumerate(schema):
                 kinds = {t.schema.field(i).type for t in tables}
                 fields.append(field.with_type(kinds.pop()) if len(kinds) == 1 else field)
             target = pa.schema(fields)
         return [_as_schema(t, target) for t in tables]
 
-    def _parquet(self, first: pa.Table) -> pq.ParquetWriter:
+    def _parquet(self, first: pa.Table, sink: Any) -> pq.ParquetWriter:
         # Parquet sees plain text where the Arrow column is a dictionary.
         codec, level = self._config.arrow_codec()
         return pq.ParquetWriter(
-            self._sink,
+            sink,
             first.schema,
             compression=codec,
             compression_level=level,
@@ -233,10 +340,14 @@ class BaseFileWriter:
             return self._size
         self.flush()
         try:
-            if self._writer is None:
-                self._writer = self._parquet(self._schema.empty_table())
-            self._writer.add_key_value_metadata({**self._entries, **self.observer.finish()})
-            self._writer.close()
+            entries = {**self._entries, **self.observer.finish()}
+            if self._chunks is not None:
+                self._chunks.close(self._empty(entries))
+            else:
+                if self._writer is None:
+                    self._writer = self._parquet(self._schema.empty_table(), self._sink)
+                self._writer.add_key_value_metadata(entries)
+                self._writer.close()
             self._size = int(self._sink.tell())
             self._sink.close()
         except OSError as e:

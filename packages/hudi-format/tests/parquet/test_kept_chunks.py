@@ -1,0 +1,199 @@
+"""Files put together of column chunks of others: they read as if written anew, and only known chunks are taken."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from arrow_strategies import tables
+from hypothesis import HealthCheck, given, settings
+
+from hudi_format.errors import CorruptFileError
+from hudi_format.parquet.kept_chunks import StoredChunks, chunks_of_file
+from hudi_format.parquet.layout import ParquetConfig
+from hudi_format.parquet.reader import Pieces
+from hudi_format.parquet.thrift import I64, LIST, STRUCT, Cursor, integer, raw_of, replaced, struct, structs
+from hudi_format.parquet.writer import BaseFileWriter
+from hudi_format.storage.local import LocalStorage
+
+OLD, NEW = "p/old.parquet", "p/new.parquet"
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return LocalStorage(str(tmp_path))
+
+
+def write(storage, table, *, path=OLD, **config):
+    with BaseFileWriter(storage, path, table.schema, config=ParquetConfig(**config)) as writer:
+        writer.write(table)
+
+
+def rewrite(storage, schema, same, change, **config):
+    """The old file with some columns taken over; returns the groups of which that was done."""
+    with (
+        Pieces(storage, OLD) as old,
+        BaseFileWriter(storage, NEW, schema, config=ParquetConfig(**config), entries={"k": "v"}) as writer,
+    ):
+        kept = writer.keep(old.chunks(), 0)
+        for number in range(old.num_row_groups):
+            rows = change(pa.concat_tables(list(old.pieces(number))))
+            if number in kept:
+                writer.write_kept([rows.slice(0, 3), rows.slice(3)], same, number)
+            else:
+                writer.write(rows)
+    return kept
+
+
+@given(tables())
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=30,
+    deadline=None,
+)
+def test_a_file_of_taken_and_new_chunks_reads_as_the_old_one(storage, table):
+    write(storage, table)
+    same = set(table.column_names[::2])
+    kept = rewrite(storage, table.schema, same, lambda rows: rows)
+    assert kept == ({0} if table.num_rows and not any("." in n for n in table.column_names) else set())
+    old, new = (pq.ParquetFile(storage.open_input(p)) for p in (OLD, NEW))
+    assert new.read().to_pylist() == old.read().to_pylist()
+    assert new.metadata.num_rows == table.num_rows
+    assert new.metadata.metadata[b"k"] == b"v"
+
+
+def test_chunks_are_copied_with_their_statistics_and_indexes(storage, tmp_path):
+    table = pa.table({"a": pa.array(range(5000)), "b": [f"t{n % 7}" for n in range(5000)], "c": [0.5] * 5000})
+    write(storage, table, row_group_rows=2000, page_bytes=1000)
+    # The last row groups are small beside each other, so that they are put together.
+    assert rewrite(storage, table.schema, {"a", "b"}, lambda r: r, row_group_rows=2000) == {2}
+    assert rewrite(
+        storage, table.schema, {"a", "b"}, lambda r: r, row_group_rows=2000, row_group_bytes=20_000
+    ) == {
+        0,
+        1,
+        2,
+    }
+    old, new = (pq.ParquetFile(tmp_path / p) for p in (OLD, NEW))
+    assert new.read() == old.read()
+    for group in range(3):
+        for column in range(3):
+            before, after = (f.metadata.row_group(group).column(column) for f in (old, new))
+            assert after.has_offset_index
+            assert after.has_column_index
+            assert after.statistics.to_dict() == before.statistics.to_dict()
+            if column < 2:
+                assert pages(tmp_path / OLD, before) == pages(tmp_path / NEW, after)
+
+
+def pages(path, chunk):
+    at = chunk.dictionary_page_offset or chunk.data_page_offset
+    return path.read_bytes()[at : at + chunk.total_compressed_size]
+
+
+def test_new_row_groups_follow_taken_ones(storage, tmp_path):
+    table = pa.table({"a": pa.array(range(100)), "b": ["x"] * 100})
+    write(storage, table)
+    more = pa.table({"a": pa.array([100, 101]), "b": ["y", None]})
+    with (
+        Pieces(storage, OLD) as old,
+        BaseFileWriter(storage, NEW, table.schema, config=ParquetConfig()) as writer,
+    ):
+        assert writer.keep(old.chunks(), 2) == {0}
+        writer.write_kept([table.select(["b"])], {"a"}, 0)
+        writer.write(more)
+    found = pq.ParquetFile(tmp_path / NEW)
+    assert found.read() == pa.concat_tables([table, more])
+    assert [found.metadata.row_group(n).num_rows for n in range(found.num_row_groups)] == [100, 2]
+    assert [found.metadata.row_group(n).column(0).total_compressed_size > 0 for n in range(2)] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("codec", "schema", "more"),
+    [
+        ("gzip", pa.schema([("a", pa.int64())]), 0),
+        ("zstd", pa.schema([("a", pa.int32())]), 0),
+        ("zstd", pa.schema([pa.field("a", pa.int64(), nullable=False)]), 0),
+        ("zstd", pa.schema([("a", pa.int64()), ("b", pa.int64())]), 0),
+        ("zstd", pa.schema([("a", pa.int64())]), 30),
+    ],
+)
+def test_what_differs_is_not_taken_over(storage, codec, schema, more):
+    write(storage, pa.table({"a": pa.array(range(100))}))
+    with (
+        Pieces(storage, OLD) as old,
+        BaseFileWriter(storage, NEW, schema, config=ParquetConfig(codec)) as writer,
+    ):
+        assert writer.keep(old.chunks(), more) == frozenset()
+
+
+def test_files_of_other_writers_and_without_indexes_are_not_taken_over(storage, tmp_path):
+    table = pa.table({"a": pa.array(range(100))})
+    (tmp_path / "p").mkdir()
+    for options in ({"write_page_index": False}, {"write_page_index": True, "store_schema": True}):
+        pq.write_table(table, tmp_path / OLD, compression="zstd", **options)
+        with (
+            Pieces(storage, OLD) as old,
+            BaseFileWriter(storage, NEW, table.schema, config=ParquetConfig()) as w,
+        ):
+            # Arrow's entry for its own schema is no part of the Parquet schema.
+            assert w.keep(old.chunks(), 0) == (frozenset() if not options["write_page_index"] else {0})
+    raw = (tmp_path / OLD).read_bytes().replace(b"parquet-cpp-arrow", b"parquet-cpp-other")
+    (tmp_path / OLD).write_bytes(raw)
+    with (
+        Pieces(storage, OLD) as old,
+        BaseFileWriter(storage, NEW, table.schema, config=ParquetConfig()) as writer,
+    ):
+        assert writer.keep(old.chunks(), 0) == frozenset()
+
+
+def test_every_damaged_byte_of_a_footer_is_one_error_or_none(storage, tmp_path):
+    write(storage, pa.table({"a": pa.array(range(100)), "b": ["x"] * 100}))
+    whole = (tmp_path / OLD).read_bytes()
+    length = int.from_bytes(whole[-8:-4], "little")
+    begin = len(whole) - 8 - length
+    refused = 0
+    for at in range(length):
+        for by in (0xFF, 0x01):
+            footer = bytearray(whole[begin:-8])
+            footer[at] ^= by
+            try:
+                found = StoredChunks(bytes(footer), begin, lambda at, n: whole[at : at + n])
+            except ValueError:
+                refused += 1
+                continue
+            for group in found.groups:
+                for chunk in group.chunks:
+                    assert 4 <= chunk.begin <= chunk.begin + chunk.length <= begin
+    assert refused > length // 4
+
+
+def test_a_page_index_that_is_cut_off_is_refused(storage, tmp_path):
+    table = pa.table({"a": pa.array(range(100))})
+    write(storage, table)
+    found = chunks_of_file((tmp_path / OLD).read_bytes())
+    found.read = lambda at, n: b"\x19"[:n]
+    with BaseFileWriter(storage, NEW, table.schema, config=ParquetConfig()) as writer:
+        assert writer.keep(found, 0) == {0}
+        with pytest.raises(CorruptFileError, match="damaged"):
+            writer.write_kept([table], {"a"}, 0)
+        writer.abort()
+    assert not (tmp_path / NEW).exists()
+
+
+def test_chunks_that_lie_over_each_other_are_not_copied(storage, tmp_path):
+    """A footer of a stranger could make a large file of a small one."""
+    names = [f"c{n}" for n in range(40)]
+    write(storage, pa.table({n: pa.array(range(2000)) for n in names}), dictionary=False)
+    whole = (tmp_path / OLD).read_bytes()
+    length = int.from_bytes(whole[-8:-4], "little")
+    begin = len(whole) - 8 - length
+    fields = Cursor(whole[begin:-8]).fields()
+    (group,) = Cursor(raw_of(fields, 4)).structs()
+    columns = []
+    for column in Cursor(raw_of(group, 1)).structs():
+        places = {9: (I64, integer(4)), 7: (I64, integer(begin - 4))}
+        meta = replaced(Cursor(raw_of(column, 3)).fields(), places)
+        columns.append(struct(replaced(column, {3: (STRUCT, struct(meta))})))
+    group = replaced(group, {1: (LIST, structs(columns))})
+    footer = struct(replaced(fields, {4: (LIST, structs([struct(group)]))}))
+    with pytest.raises(ValueError, match="over each other"):
+        StoredChunks(footer, begin, lambda at, n: whole[at : at + n])

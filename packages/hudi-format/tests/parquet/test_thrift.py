@@ -1,0 +1,78 @@
+"""Structs of Thrift's compact protocol: taken apart and put together they are the same; damage is one error."""
+
+import io
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_format.parquet.thrift import (
+    BINARY,
+    I64,
+    Cursor,
+    integer,
+    number_of,
+    optional_number,
+    raw_of,
+    replaced,
+    struct,
+    structs,
+    varint,
+)
+
+
+def footer():
+    out = io.BytesIO()
+    table = pa.table({"a": [1, None], "s": [{"x": [1.5]}, None], "t": ["x", "y"]})
+    pq.write_table(table.replace_schema_metadata({"k": "v" * 300}), out, write_page_index=True)
+    whole = out.getvalue()
+    length = int.from_bytes(whole[-8:-4], "little")
+    return whole[-8 - length : -8]
+
+
+def test_a_footer_put_together_again_is_the_same():
+    data = footer()
+    assert struct(Cursor(data).fields()) == data
+    groups = raw_of(Cursor(data).fields(), 4)
+    assert structs([struct(f) for f in Cursor(groups).structs()]) == groups
+
+
+def test_fields_far_apart_and_many_structs():
+    fields = [(1, I64, integer(5)), (40, BINARY, varint(2) + b"ab"), (41, I64, integer(1 << 40))]
+    data = struct(fields)
+    assert Cursor(data).fields() == fields
+    assert Cursor(structs([data] * 300)).structs() == [fields] * 300
+    assert (number_of(fields, 41), optional_number(fields, 7)) == (1 << 40, None)
+    assert replaced(fields, {1: (I64, integer(6)), 2: (I64, integer(7))})[:2] == [
+        (1, I64, integer(6)),
+        (2, I64, integer(7)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "word"),
+    [
+        (b"\x16", "cut off"),
+        (b"\x16" + b"\xff" * 11, "64 bits"),
+        (b"\x1d\x00", "type 13"),
+        (b"\x1c" * 60, "deeply"),
+        (b"\x18\xff\xff\xff\xff\x0fab", "cut off"),
+    ],
+)
+def test_damage_is_one_error(data, word):
+    with pytest.raises(ValueError, match=word):
+        Cursor(data).fields()
+
+
+def test_every_cut_of_a_footer_is_one_error():
+    data = footer()
+    for end in range(0, len(data), 7):
+        with pytest.raises(ValueError, match="cut off"):
+            Cursor(data[:end]).fields()
+
+
+def test_negative_numbers_and_missing_fields_are_refused():
+    with pytest.raises(ValueError, match="negative"):
+        number_of([(1, I64, varint(3))], 1)
+    with pytest.raises(ValueError, match="missing"):
+        raw_of([], 1)
