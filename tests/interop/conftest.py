@@ -33,6 +33,7 @@ ONE_OF = {
     "test_bucket_index": 2,
     "test_deduplicated": 2,
     "test_metadata_table": 3,
+    "test_indexing": 6,
     "test_written_by_us": 2,
     "test_same_as_apache": 2,
     "test_taking_turns": 2,

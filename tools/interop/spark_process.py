@@ -133,6 +133,17 @@ class SparkProcess:
         """Archive what is due in a table, without a write."""
         self._ask("archive", path=str(path), options=dict(options))
 
+    def schedule_index(
+        self, path: str | os.PathLike[str], partitions: Sequence[str], options: Mapping[str, str]
+    ) -> str:
+        """Plan metadata partitions; gives the plan's instant, "" for none."""
+        given = {"path": str(path), "partitions": list(partitions), "options": dict(options)}
+        return str(self._ask("schedule_index", **given))
+
+    def run_index(self, path: str | os.PathLike[str], instant: str, options: Mapping[str, str]) -> bool:
+        """Execute a plan of metadata partitions; gives whether it was completed."""
+        return bool(self._ask("run_index", path=str(path), instant=instant, options=dict(options)))
+
     def set_hadoop(self, name: str, value: str | None) -> None:
         """Set a property of Hadoop's configuration for what follows; None takes it away."""
         self._ask("set_hadoop", name=name, value=value)

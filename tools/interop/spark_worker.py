@@ -93,6 +93,32 @@ class Commands:
 
     def archive(self, path: str, options: dict[str, str]) -> None:
         """Archive what is due by Apache Hudi's own client."""
+        client = self._client(path, options)
+        try:
+            client.archive()
+        finally:
+            client.close()
+
+    def schedule_index(self, path: str, partitions: list[str], options: dict[str, str]) -> str:
+        """Plan metadata partitions by Apache Hudi's own client; gives the plan's instant, "" for none."""
+        types: Any = self.spark._jvm.org.apache.hudi.metadata.MetadataPartitionType
+        client = self._client(path, options)
+        try:
+            planned = client.scheduleIndexing([types.valueOf(p.upper()) for p in partitions])
+            return str(planned.get()) if planned.isPresent() else ""
+        finally:
+            client.close()
+
+    def run_index(self, path: str, instant: str, options: dict[str, str]) -> bool:
+        """Execute a plan of metadata partitions by Apache Hudi's own client; gives whether it was completed."""
+        client = self._client(path, options)
+        try:
+            return bool(client.index(instant).isPresent())
+        finally:
+            client.close()
+
+    def _client(self, path: str, options: dict[str, str]) -> Any:
+        """Apache Hudi's client of a table."""
         jvm: Any = self.spark._jvm
         config = (
             jvm.org.apache.hudi.config.HoodieWriteConfig.newBuilder()
@@ -102,11 +128,7 @@ class Commands:
             .build()
         )
         engine = jvm.org.apache.hudi.client.common.HoodieSparkEngineContext(self.spark._jsc)
-        client = jvm.org.apache.hudi.client.SparkRDDWriteClient(engine, config)
-        try:
-            client.archive()
-        finally:
-            client.close()
+        return jvm.org.apache.hudi.client.SparkRDDWriteClient(engine, config)
 
     def set_hadoop(self, name: str, value: str | None) -> None:
         """Set a property of Hadoop's configuration, which readers and writers of files ask; None takes it away."""

@@ -35,6 +35,8 @@ from hudi_spark.session import enable as enable
 from hudi_spark.session import enabled as enabled
 from hudi_spark.writing.compaction import compact as compact
 from hudi_spark.writing.compaction import log_compact as log_compact
+from hudi_spark.writing.indexing import build_index as build_index
+from hudi_spark.writing.indexing import drop_index as drop_index
 from hudi_spark.writing.resizing import resize_buckets as resize_buckets
 from hudi_spark.writing.writer import last_commit as last_commit
 
@@ -72,9 +74,11 @@ __all__ = [
     "WriteConflictError",
     "WriteFailedError",
     "__version__",
+    "build_index",
     "compact",
     "configure",
     "disable",
+    "drop_index",
     "enable",
     "enabled",
     "last_commit",

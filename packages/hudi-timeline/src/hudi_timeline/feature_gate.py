@@ -153,7 +153,14 @@ def _metadata_indexes(facts: TableFeatures) -> str:
         return ""
     config = facts.config
     others = [p for p in config.metadata_partitions if p not in metadata_config.KEPT]
-    others += config.metadata_partitions_inflight  # another writer builds them
+    inflight = config.metadata_partitions_inflight
+    if inflight:
+        from hudi_timeline.timeline.index_builds import (
+            kept_while_built,
+        )  # few tables need the decoders of plans
+
+        kept = kept_while_built(facts.storage, facts.timeline, inflight) & set(metadata_config.KEPT)
+        others += [p for p in inflight if p not in kept]  # Apache Hudi builds them
     return f"a metadata table with {', '.join(others)}" if others else ""
 
 
@@ -246,8 +253,8 @@ GATE: tuple[Entry, ...] = (
         "metadata table indexes",
         (WRITE,),
         _metadata_indexes,
-        f"set {METADATA_ENABLE}=false to let the metadata table be removed (Apache Hudi builds it again), "
-        "or write with Apache Hudi.",
+        f"set {METADATA_ENABLE}=false to let the metadata table be removed (Apache Hudi builds it again), drop what "
+        "another program has left half built (`hudi index drop PATH INDEX`), or write with Apache Hudi.",
     ),
 )
 

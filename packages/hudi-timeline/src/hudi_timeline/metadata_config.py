@@ -47,6 +47,12 @@ def built(config: TableConfig) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*config.metadata_partitions, *config.metadata_partitions_inflight)))
 
 
+def as_completed(config: TableConfig, partitions: Collection[str]) -> TableConfig:
+    """The configuration as if metadata partitions that are being built were complete."""
+    named = sorted({*config.metadata_partitions, *partitions})
+    return TableConfig({**config.properties, METADATA_PARTITIONS: ",".join(named)})
+
+
 def drop(
     storage: Storage, config: TableConfig, *, is_gone: bool = False, why: str = ""
 ) -> tuple[TableConfig, str]:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from hudi_timeline.services.compaction.plan_repair import PlanRepair
     from hudi_timeline.services.compaction.slice_tasks import Runner
     from hudi_timeline.services.compaction.status import CompactionStatus
+    from hudi_timeline.services.indexing import IndexDropResult, IndexingResult
     from hudi_timeline.services.lock_doctor import LockReport
     from hudi_timeline.services.replace_properties import PropertiesChange
     from hudi_timeline.services.restore import RestoreResult
@@ -661,6 +662,28 @@ class HudiTable:
         from hudi_timeline.services.compaction.background import BackgroundCompaction
 
         return BackgroundCompaction(lambda: self._service(options), seconds=seconds, run=run)
+
+    def build_index(
+        self, partitions: str | Collection[str] = (), *, mode: str = "schedule_and_execute", instant: str | None = None,
+        dry_run: bool = False, options: Options = None,
+    ) -> IndexingResult:  # fmt: skip
+        """Build partitions of the metadata table beside writers; readers see complete ones.
+
+        "files", "column_stats", "bloom_filters", "record_index"; none: what is pending;
+        `mode`, `instant` and errors as of `compact`; a plan that was there stays.
+        """
+        from hudi_timeline.services import indexing
+
+        context = self._service(options, dry_run=dry_run)
+        return indexing.build_index(context, partitions, mode=mode, instant=instant, dry_run=dry_run)
+
+    def drop_index(
+        self, partitions: str | Collection[str], *, dry_run: bool = False, options: Options = None
+    ) -> IndexDropResult:
+        """Drop indexes and pending builds of them; "files" drops the metadata table."""
+        from hudi_timeline.services import indexing
+
+        return indexing.drop_index(self._service(options), partitions, dry_run=dry_run)
 
     def unschedule_compaction(
         self, instant: str, *, partition: str | None = None, file_id: str | None = None, dry_run: bool = False,

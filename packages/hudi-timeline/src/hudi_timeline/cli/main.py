@@ -29,6 +29,7 @@ from hudi_timeline.cli import (
 )
 from hudi_timeline.cli.buckets import buckets
 from hudi_timeline.cli.compactions import compactions
+from hudi_timeline.cli.indexes import indexes
 from hudi_timeline.cli.locks import locks
 from hudi_timeline.cli.output import (
     Format,
@@ -319,6 +320,7 @@ doctor.add_to(app)
 services.add_to(app)
 app.add_typer(compactions, name="compact")
 app.add_typer(buckets, name="buckets")
+app.add_typer(indexes, name="index")
 app.add_typer(locks, name="lock")
 conversions.add_to(app)
 verify.add_to(app)

@@ -109,8 +109,14 @@ def apply(own: OwnTable, instant: str, changes: Changes) -> None:
     markers.delete(storage, instant)
 
 
-def complete(own: OwnTable, instant: str, stats: Sequence[WriteStat], operation: str) -> None:
-    """Complete a delta commit with these files."""
+def complete(
+    own: OwnTable, instant: str, stats: Sequence[WriteStat], operation: str, *, again: bool = False
+) -> None:
+    """Complete a delta commit with these files.
+
+    Args:
+        again: in the place of what it was completed with.
+    """
     by_partition: dict[str, list[WriteStat]] = {}
     for stat in stats:
         by_partition.setdefault(stat.partition, []).append(stat)
@@ -120,7 +126,11 @@ def complete(own: OwnTable, instant: str, stats: Sequence[WriteStat], operation:
         operation=operation,
     ).to_json()
     path = instant_path(own.snapshot.config, instant, DELTA_COMMIT, COMPLETED)
-    create_or_same(own.storage, path, content)
+    if again:
+        own.storage.publish(path, content)
+        flush(own.storage, [path], written=False)
+    else:
+        create_or_same(own.storage, path, content)
 
 
 def create_or_same(storage: Storage, path: str, content: bytes) -> None:

@@ -91,7 +91,7 @@ def initialise(
     for partition in KEPT[1:]:
         if partition not in partitions or partition in config.metadata_partitions:
             continue
-        records, groups, why = _content(snapshot, partition, listed, indexes)
+        records, groups, why = index_content(snapshot, partition, listed, indexes)
         if why:
             refused.append(f"{partition} of the metadata table is not made, because {why}")
         else:
@@ -99,10 +99,10 @@ def initialise(
     return config, tuple(refused)
 
 
-def _content(
+def index_content(
     snapshot: TableSnapshot, partition: str, listed: Listed, indexes: IndexConfig
 ) -> tuple[pa.RecordBatch, int, str]:
-    """Records of an index, its number of file groups, and why it cannot be made ("" where it can)."""
+    """Records of an index, its number of file groups, and why it cannot be made, or ""."""
     storage, files = snapshot.storage, file_indexes.base_files(listed)
     if partition == k.COLUMN_STATS:
         schema = snapshot.schema if files else pa.schema([])
@@ -134,10 +134,10 @@ def _locations(snapshot: TableSnapshot, indexes: IndexConfig) -> tuple[pa.Record
     changes = changes_of([(s.partition, s.file_id) for s in slices], found, [])
     times = [epoch_ms(s.base_instant) for s in slices]
     records = location_records(changes.keys, changes.group, changes.groups, times)
-    return records, _index_groups(records.num_rows, indexes), no_place(changes.ambiguous)
+    return records, index_groups(records.num_rows, indexes), no_place(changes.ambiguous)
 
 
-def _index_groups(records: int, indexes: IndexConfig) -> int:
+def index_groups(records: int, indexes: IndexConfig) -> int:
     """Number of file groups of a record index, as Apache Hudi 0.15 chooses it."""
     in_one = max(1, indexes.record_index_bytes // _LOCATION_BYTES)
     wanted = math.ceil(math.ceil(records * indexes.record_index_growth) / in_one)
@@ -187,7 +187,7 @@ def _made(
     number = FIRST_INITIALISATION
     while f"{last}{number:03d}" in known:
         number += 1
-    _write_partition(own, partition, f"{last}{number:03d}", records, groups)
+    write_partition(own, partition, f"{last}{number:03d}", records, groups)
     named = sorted({*config.metadata_partitions, partition})
     return table_config.update(
         snapshot.storage, {METADATA_PARTITIONS: ",".join(named), METADATA_PARTITIONS_INFLIGHT: ""}
@@ -199,9 +199,10 @@ def _is_initial(time: str) -> bool:
     return len(time) in (len(EMPTY_TABLE) + 3, _MILLISECONDS + 3) and int(time[-3:]) >= FIRST_INITIALISATION
 
 
-def _write_partition(
+def write_partition(
     own: OwnTable, partition: str, instant: str, records: pa.RecordBatch, groups: int
 ) -> None:
+    """Make a partition anew: its file groups, their base files, and the delta commit of both."""
     storage, config = own.storage, own.snapshot.config
     storage.delete_dir(partition)
     partition_metadata.write_if_absent(storage, partition, instant)
@@ -218,7 +219,7 @@ def _write_partition(
             data = hfile_of(content)
             storage.create(join_path(partition, name), data)
             written.append(join_path(partition, name))
-            stats.append(_stat(partition, file_id, name, content.num_rows, len(data)))
+            stats.append(base_file_stat(partition, file_id, name, content.num_rows, len(data)))
         flush(storage, written)
     storage.create(instant_path(config, instant, DELTA_COMMIT, REQUESTED), b"")
     inflight = CommitMetadata(operation=OPERATION).to_json()
@@ -234,7 +235,8 @@ def sharded(records: pa.RecordBatch, groups: int) -> Sequence[pa.RecordBatch]:
     return [records.filter(pa.array(shards == n)) for n in range(groups)]
 
 
-def _stat(partition: str, file_id: str, name: str, rows: int, size: int) -> WriteStat:
+def base_file_stat(partition: str, file_id: str, name: str, rows: int, size: int) -> WriteStat:
+    """Statistic of a new base file."""
     return WriteStat(
         file_id,
         join_path(partition, name),

@@ -10,7 +10,7 @@ Source: HoodieTableMetadataUtil.convertMetadataToRecords and HoodieBackedTableMe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -91,7 +91,7 @@ def mirror_write(
     new = file_indexes.base_files(files)
     if COLUMN_STATS in built:
         columns = file_indexes.indexed_columns(schema, indexes.columns)
-        changes[COLUMN_STATS] = _sharded(
+        changes[COLUMN_STATS] = sharded_changes(
             own, COLUMN_STATS, file_indexes.column_stats_of(storage, new, columns)
         )
     if BLOOM_FILTERS in built:
@@ -99,7 +99,7 @@ def mirror_write(
         if lacking:
             out.drop(storage, [BLOOM_FILTERS], no_filter(lacking))
         else:
-            changes[BLOOM_FILTERS] = _sharded(own, BLOOM_FILTERS, filters)
+            changes[BLOOM_FILTERS] = sharded_changes(own, BLOOM_FILTERS, filters)
     if RECORD_INDEX in built and not metadata.compacted:
         keys = key_changes(snapshot, instant, metadata.stats, metadata.replaced, schema)
         twice = keys.ambiguous or _known_elsewhere(snapshot, keys)
@@ -107,7 +107,7 @@ def mirror_write(
             out.drop(storage, [RECORD_INDEX], no_place(twice))
         else:
             records = location_records(keys.keys, keys.group, keys.groups, epoch_ms(instant))
-            changes[RECORD_INDEX] = _sharded(own, RECORD_INDEX, records, keys.gone)
+            changes[RECORD_INDEX] = sharded_changes(own, RECORD_INDEX, records, keys.gone)
     deltacommit.apply(own, instant, changes)
     return out
 
@@ -123,11 +123,12 @@ def _known_elsewhere(snapshot: TableSnapshot, changes: KeyChanges) -> str:
     fresh = changes.keys.filter(pa.array(~changes.moved))
     if not len(fresh):
         return ""
-    found = MetadataTable.of(snapshot).lookup(RECORD_INDEX, fresh)
+    seen = replace(snapshot, config=metadata_config.as_completed(snapshot.config, [RECORD_INDEX]))
+    found = MetadataTable.of(seen).lookup(RECORD_INDEX, fresh)
     return str(found.column("key")[0].as_py()) if found.num_rows else ""
 
 
-def _sharded(
+def sharded_changes(
     own: OwnTable, partition: str, records: pa.RecordBatch, deletes: pa.Array | None = None
 ) -> dict[str, GroupChange]:
     """Changes of a partition's file groups; none of those that nothing changes in."""
@@ -155,10 +156,10 @@ def mirror_clean(storage: Storage, config: TableConfig, metadata: CleanMetadata)
     changes = {FILES: {FILES_GROUP: GroupChange(file_records({}, deleted, gone=gone))}}
     if COLUMN_STATS in built:
         struck = file_indexes.indexed_columns(open_snapshot(storage).schema, None)
-        changes[COLUMN_STATS] = _sharded(own, COLUMN_STATS, file_indexes.struck_stats(deleted, struck))
+        changes[COLUMN_STATS] = sharded_changes(own, COLUMN_STATS, file_indexes.struck_stats(deleted, struck))
     if BLOOM_FILTERS in built:
         records = file_indexes.struck_filters(deleted, metadata.start)
-        changes[BLOOM_FILTERS] = _sharded(own, BLOOM_FILTERS, records)
+        changes[BLOOM_FILTERS] = sharded_changes(own, BLOOM_FILTERS, records)
     deltacommit.apply(own, metadata.start, changes)
 
 

@@ -7,16 +7,20 @@ The caller holds the table's lock.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from hudi_format.errors import HudiError
-from hudi_timeline import metadata_config
+from hudi_format.storage.protocol import Storage
+from hudi_timeline import metadata_config, table_config
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_config import FILES, KEPT, drop, drop_partitions
 from hudi_timeline.metadata_table.initialisation import can_initialise, initialise
 from hudi_timeline.metadata_table.own_table import open_own
 from hudi_timeline.options.transaction_config import INDEX_FIELDS, TransactionConfig
 from hudi_timeline.options.transaction_options import METADATA_ENABLE, RECORD_INDEX_ENABLE
+from hudi_timeline.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig
+from hudi_timeline.timeline.index_builds import completed_builds, kept_while_built
 
 
 def settle(
@@ -32,18 +36,45 @@ def settle(
     Returns:
         the snapshot with the table's configuration afterwards, and a sentence for the user ("" for none).
     """
-    config = snapshot.config
+    config = _switched(snapshot)
+    snapshot = snapshot if config is snapshot.config else replace(snapshot, config=config)
     why = ""
     if metadata_config.built(config):
         why = f"{METADATA_ENABLE}=false" if options.metadata_enable is False else reason_to_drop(snapshot)
         if not why:
             switches = options.indexes.switches
-            given_up = [p for p in config.metadata_partitions if switches.get(p) is False]
+            given_up = [p for p in metadata_config.built(config) if switches.get(p) is False]
             why = ", ".join(f"{INDEX_FIELDS[p]}=false" for p in given_up)
             config, warning = drop_partitions(snapshot.storage, config, given_up, why=why)
             return (replace(snapshot, config=config) if warning else snapshot), warning
     config, warning = drop(snapshot.storage, config, is_gone=is_gone, why=why)
     return replace(snapshot, config=config), warning
+
+
+def _switched(snapshot: TableSnapshot) -> TableConfig:
+    """The configuration with what a completed build has made, which died before it said so."""
+    config = snapshot.config
+    inflight = config.metadata_partitions_inflight
+    if not inflight:
+        return config
+    builds = completed_builds(snapshot.storage, snapshot.timeline)
+    asked = [p for p in inflight if p in builds]
+    if not asked:
+        return config
+    slices = open_own(snapshot.storage).every_slice(asked)
+    # What lies there is what that build has made, and not what another one left half made since.
+    begins = {p: min(of[0].base_instant for (q, _), of in slices.items() if q == p) for p, _ in slices}
+    done = [p for p in asked if begins.get(p) == builds[p]]
+    return switch(snapshot.storage, config, done) if done else config
+
+
+def switch(storage: Storage, config: TableConfig, partitions: Collection[str]) -> TableConfig:
+    """Name partitions that were built as complete, in one change of the table's properties."""
+    done = sorted({*config.metadata_partitions, *partitions})
+    left = [p for p in config.metadata_partitions_inflight if p not in partitions]
+    return table_config.update(
+        storage, {METADATA_PARTITIONS: ",".join(done), METADATA_PARTITIONS_INFLIGHT: ",".join(left)}
+    )
 
 
 def build(snapshot: TableSnapshot, options: TransactionConfig) -> tuple[TableSnapshot, str]:
@@ -52,8 +83,9 @@ def build(snapshot: TableSnapshot, options: TransactionConfig) -> tuple[TableSna
     They are made only while nothing is pending, so that the files of storage are those of completed instants.
     """
     config = snapshot.config
-    asked = {p for p, switch in options.indexes.switches.items() if switch}
-    if options.metadata_enable or asked:
+    wanted = {p for p, switch in options.indexes.switches.items() if switch}
+    asked = set() if options.indexes.is_async else set(wanted)
+    if options.metadata_enable or wanted:
         asked.add(FILES)
     asked -= set(metadata_config.built(config))
     if not asked:
@@ -73,8 +105,10 @@ def build(snapshot: TableSnapshot, options: TransactionConfig) -> tuple[TableSna
 def reason_to_drop(snapshot: TableSnapshot) -> str:
     """Why the metadata table cannot be kept, "" where it can."""
     config = snapshot.config
-    if config.metadata_partitions_inflight:
-        return f"{', '.join(config.metadata_partitions_inflight)} is being built by another writer"
+    inflight = set(config.metadata_partitions_inflight)
+    foreign = sorted(inflight - kept_while_built(snapshot.storage, snapshot.timeline, inflight))
+    if foreign:
+        return f"{', '.join(foreign)} is being built by another writer"
     others = sorted(set(config.metadata_partitions) - set(KEPT))
     if others:
         return f"{', '.join(others)} is not kept up to date by this version"

@@ -99,7 +99,10 @@ class IndexConfig:
     Attributes:
         column_stats, bloom_filters, record_index: whether a write makes or drops one; None: it is kept as it is.
         columns: of column_stats; None for all top-level ones.
+        is_async: whether indexes are left to a build beside writers.
     """
+
+    is_async: bool = value_of(keys.ASYNC_INDEX)
 
     column_stats: bool | None = given_value(keys.COLUMN_STATS_ENABLE)
     columns: tuple[str, ...] | None = given_value(keys.COLUMN_STATS_COLUMNS)

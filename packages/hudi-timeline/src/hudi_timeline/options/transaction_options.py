@@ -276,6 +276,11 @@ BLOOM_FILTERS_GROUPS = ConfigKey(
     "hoodie.metadata.index.bloom.filter.file.group.count", whole(1, 9999, unit="file groups"), "4", since="0.11.0",
     doc="File groups of bloom_filters, when it is made."
 )
+ASYNC_INDEX = ConfigKey(
+    "hoodie.metadata.index.async", BOOLEAN, "false", since="0.11.0",
+    doc="true: a write does not make the indexes that its options ask for; `build_index`, which runs while writers go "
+    "on, does. Those that are there are kept up to date."
+)
 RECORD_INDEX_ENABLE = ConfigKey(
     "hoodie.metadata.record.index.enable", BOOLEAN, "false", since="0.14.0",
     alternatives=("hoodie.metadata.global.record.level.index.enable",),

@@ -162,7 +162,6 @@ UNSUPPORTED = (
     refused_if_given("hoodie.datasource.write.secondarykey.column", "secondary indexes", _LATER, since="1.0.0"),
     refused_if_given("hoodie.expression.index.function", "expression indexes", _LATER, since="1.0.0"),
     refused_if_given("hoodie.table.secondary.indexes.metadata", "secondary indexes", _LATER, since="0.13.0"),
-    refused_if_true("hoodie.metadata.index.async", "asynchronous indexing", _LATER, since="0.11.0"),
     refused_if_given("hoodie.metadata.index.drop", "dropping an index", _LATER, since="1.0.1"),
     ConfigKey(
         "hoodie.auto.commit", BOOLEAN, "true",

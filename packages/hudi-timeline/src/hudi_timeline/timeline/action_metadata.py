@@ -487,6 +487,7 @@ _KINDS: Mapping[tuple[str, str], tuple[str, type[Action]]] = {
     (REPLACE_COMMIT, REQUESTED): ("HoodieRequestedReplaceMetadata", ReplaceRequest),
     (CLUSTERING, REQUESTED): ("HoodieRequestedReplaceMetadata", ReplaceRequest),
     (INDEXING, REQUESTED): ("HoodieIndexPlan", IndexPlan),
+    (INDEXING, INFLIGHT): ("HoodieIndexPlan", IndexPlan),
     (INDEXING, COMPLETED): ("HoodieIndexCommitMetadata", IndexMetadata),
 }
 

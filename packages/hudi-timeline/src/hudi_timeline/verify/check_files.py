@@ -22,9 +22,14 @@ from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import Instant
 from hudi_timeline.transaction.orphans import STAGING
 from hudi_timeline.verify.findings import VerifyReport
-from hudi_timeline.verify.table_state import Removed, TableState, is_old, live_files, replaced_at
-
-_NEVER = "~"  # behind all instants
+from hudi_timeline.verify.table_state import (
+    Removed,
+    TableState,
+    beginning_of,
+    is_old,
+    live_files,
+    replaced_at,
+)
 
 
 def check_files(facts: TableState, report: VerifyReport) -> None:
@@ -98,7 +103,7 @@ def _check_written(facts: TableState, report: VerifyReport) -> None:
                            size=there, committed=size)  # fmt: skip
             continue
         partition, _, name = path.rpartition("/")
-        if facts.is_metadata and instant.time < _beginning(facts, partition):
+        if facts.is_metadata and instant.time < beginning_of(facts, partition):
             continue  # an index that was dropped, or is built anew: its folder is removed without a cleaning
         if live is None:
             live = live_files(facts)
@@ -111,13 +116,6 @@ def _check_written(facts: TableState, report: VerifyReport) -> None:
             continue
         report.add("old-file-missing", path, "a completed commit wrote the file, and no cleaning took it away",
                    instant.time)  # fmt: skip
-
-
-def _beginning(facts: TableState, partition: str) -> str:
-    """Oldest instant of the files in a metadata partition; later than any for one that is not there."""
-    names = [f.name for f in facts.partitions.get(partition, ())]
-    found = [parse_base_file(partition, n) or parse_log_file(partition, n) for n in names]
-    return min((f.instant for f in found if f is not None), default=_NEVER)
 
 
 def _named(facts: TableState) -> Iterator[tuple[Instant, str, int, bool]]:

@@ -58,7 +58,7 @@ from hudi_timeline.timeline.instant import (
 from hudi_timeline.timeline.lsm_timeline import history_files
 from hudi_timeline.transaction import orphans
 from hudi_timeline.verify.findings import VerifyReport
-from hudi_timeline.verify.table_state import TableState, is_old, live_files, saved_files
+from hudi_timeline.verify.table_state import TableState, beginning_of, is_old, live_files, saved_files
 
 # Their plan is in the requested file, and nothing can be said of them without it.
 _PLANNED = frozenset({COMPACTION, LOG_COMPACTION, CLUSTERING, CLEAN, ROLLBACK, INDEXING})
@@ -210,6 +210,8 @@ def _check_holes(facts: TableState, report: VerifyReport) -> None:
                 continue
             if before in facts.archived.times or facts.archived.problem is not None:
                 continue
+            if facts.is_metadata and before < beginning_of(facts, stat.partition):
+                continue  # the partition was made anew since
             report.add(
                 "timeline-hole",
                 f"{facts.config.timeline_folder}/{before}",

@@ -329,3 +329,13 @@ def saved_files(facts: TableState) -> dict[str, str]:
             for partition, kept in saved.partitions.items():
                 out.update((join_path(partition, n.rpartition("/")[2]), instant.time) for n in kept.files)
     return out
+
+
+_NEVER = "~"  # behind all instants
+
+
+def beginning_of(facts: TableState, partition: str) -> str:
+    """Oldest instant of the files in a metadata partition; without any, later than all."""
+    names = [f.name for f in facts.partitions.get(partition, ())]
+    found = [parse_base_file(partition, n) or parse_log_file(partition, n) for n in names]
+    return min((f.instant for f in found if f is not None), default=_NEVER)
