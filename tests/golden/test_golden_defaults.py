@@ -6,13 +6,9 @@ import pytest
 from golden_tables import SNAPSHOT, assert_same_answer, golden
 
 from hudi_format.errors import UnsupportedError
-from hudi_format.merge.payloads import payload_rule
-from hudi_timeline.file_system_view.snapshot import CommitCache
-from hudi_timeline.file_system_view.table_schema import refuse_defaults
 from hudi_timeline.table import HudiTable
 
 TABLES = [t for v in ("v6", "v8", "v9") for t in golden(f"payloads_{v}") if t.name.startswith("defaults_")]
-PAYLOAD = "payload_OverwriteNonDefaultsWithLatestAvroPayload"
 
 
 def with_default(path, column, value):
@@ -33,21 +29,6 @@ def with_default(path, column, value):
 def test_values_like_their_columns_default_are_filled_as_in_apache_hudi(opened, table, memory):
     options = {} if memory is None else {"hoodie.memory.merge.max.size": memory}
     assert_same_answer(opened(table).read(options=options).to_arrow(), table.question(SNAPSHOT).expected())
-
-
-@pytest.mark.req("PM-09", "SE-01")
-def test_a_write_that_would_lose_the_defaults_is_refused(tmp_path):
-    (table,) = golden("v6", PAYLOAD)
-    path = table.unpack(tmp_path)
-    before = HudiTable.open(str(path)).read().to_arrow()
-    names = [f.name for f in HudiTable.open(str(path)).schema if str(f.type) == "string"]
-    with_default(path, names[-1], "nothing")
-    opened = HudiTable.open(str(path))
-    assert opened.read().to_arrow().num_rows == before.num_rows
-    rule, commits = payload_rule(PAYLOAD.removeprefix("payload_")), CommitCache(opened.storage)
-    with pytest.raises(UnsupportedError, match=f"{names[-1]} would be lost"):
-        refuse_defaults(rule, opened.timeline, commits, opened.uri)
-    refuse_defaults(payload_rule(None), opened.timeline, commits, opened.uri)
 
 
 @pytest.mark.req("PM-09", "SE-01")

@@ -18,11 +18,12 @@ from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedEr
 from hudi_format.merge.payloads import IS_DELETED, Default, MergeRule
 from hudi_format.schema.avro import union_columns
 from hudi_format.schema.extension_types import own_types
+from hudi_format.schema.field_defaults import with_defaults_of
 from hudi_format.storage.stable_reads import read_whole
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot
 from hudi_timeline.options.table_options import SCHEMA_ON_READ
 from hudi_timeline.table_config import META_FOLDER
-from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL, Timeline
+from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL
 from hudi_timeline.timeline.commit_files import HISTORY_KEY as LATEST_SCHEMA
 from hudi_timeline.timeline.instant import Instant
 
@@ -168,26 +169,40 @@ def with_defaults(
     )
 
 
-def refuse_defaults(rule: MergeRule, timeline: Timeline, commits: CommitCache, table: str) -> None:
-    """Refuse a write under such a merge if the newest schema has a non-null default.
-
-    The schema of the rows that are written has none: the table's would lose it, and all later merges would go by null.
+def with_defaults_of_table(rule: MergeRule, snapshot: TableSnapshot) -> MergeRule:
+    """The rule of a write with the non-null defaults of the table's newest schema.
 
     Raises:
-        UnsupportedError: naming the columns.
-        CorruptFileError: the schema is no JSON.
+        as `with_defaults`.
     """
-    if not rule.by_defaults:
-        return
-    names = list(_defaults(timeline.completed_writes(), commits, None, table))
-    if names:
-        raise UnsupportedError(
-            f"{rule.name} leaves stored values where a record has its column's default, and the defaults other than "
-            f"null of {', '.join(names)} would be lost by a write of rows that have none",
-            table=table,
-            remedy="write the table with Apache Hudi's streamer, or choose another payload.",
-            columns=names,
-        )
+    writes = snapshot.timeline.completed_writes()
+    return with_defaults(rule, writes, snapshot.commits, snapshot.config.create_schema, snapshot.storage.uri)
+
+
+def keeping_defaults(text: str, snapshot: TableSnapshot | None) -> str:
+    """A write's schema with the non-null defaults of the table's newest one.
+
+    Without them all later merges would go by null.
+
+    Args:
+        text: Avro schema of the rows that are written, which have no defaults.
+        snapshot: the table before the write; None for a new one.
+
+    Raises:
+        CorruptFileError: the newest schema is no JSON.
+    """
+    if snapshot is None:
+        return text
+    writes = snapshot.timeline.completed_writes()
+    newest, instant, file = _newest_schema(writes, snapshot.commits, snapshot.config.create_schema)
+    if newest is None:
+        return text
+    try:
+        return with_defaults_of(text, newest)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as e:
+        raise CorruptFileError(
+            f"the commit's schema is invalid: {e}", table=snapshot.storage.uri, instant=instant, file=file
+        ) from None
 
 
 def refuse_unwritable(
@@ -287,4 +302,4 @@ def _gap(column: str, kind: Any, default: Any, by_reference: bool, table: str) -
     return Default(None)
 
 
-__all__ = ["refuse_defaults", "refuse_unwritable", "with_defaults"]
+__all__ = ["keeping_defaults", "refuse_unwritable", "with_defaults", "with_defaults_of_table"]

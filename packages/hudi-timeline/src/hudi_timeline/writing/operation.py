@@ -38,6 +38,7 @@ from hudi_timeline.display.progress import Reporter, Silent, reporter
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.hashing_rings import load_rings, with_rings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
+from hudi_timeline.file_system_view.table_schema import keeping_defaults
 from hudi_timeline.options import parse_write_options
 from hudi_timeline.options.write_options import DUP_POLICY
 from hudi_timeline.services import inline_services
@@ -302,7 +303,7 @@ def _finish(
     plan, phases = run.plan, run.phases
     stats = without_durations(stats) if plan.config.transaction.seed else stats
     gone = None if replaced is None else {p: tuple(ids) for p, ids in replaced.items()}
-    schema = to_avro(plan.schema, table.name)
+    schema = keeping_defaults(to_avro(plan.schema, table.name), transaction.snapshot)
     extra = {
         **plan.config.extra_metadata,
         **in_commit(plan.index_to_record, plan.bucket),

@@ -114,7 +114,7 @@ def _merged(context: WriteContext, path: str, rows: pa.Table) -> list[tuple[np.n
         columns = [
             merged_column(
                 stored.column(n), rows.column(n), at,
-                fill=context.rule.fill_stored, stored_wins=wins,
+                fill=context.rule.fill_stored, stored_wins=wins, gap=context.rule.gap(n),
             ) if n in context.schema.names else rows.column(n).take(pa.array(at))
             for n in rows.schema.names
         ]  # fmt: skip

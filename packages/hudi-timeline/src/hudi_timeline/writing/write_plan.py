@@ -40,7 +40,7 @@ from hudi_index.lookup import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, SIMPLE, Lookup
 from hudi_timeline import feature_gate, table_config
 from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
-from hudi_timeline.file_system_view.table_schema import refuse_defaults, refuse_unwritable
+from hudi_timeline.file_system_view.table_schema import refuse_unwritable, with_defaults_of_table
 from hudi_timeline.options import WriteConfig, check_against_table
 from hudi_timeline.options.allowed_functions import table_merge_rule
 from hudi_timeline.options.compaction_config import refuse_without_logs
@@ -312,7 +312,7 @@ def plan_for(
         keys.check_timestamps(snapshot, key_spec, input_schema)
     rule = _rule(config, old, storage, key_spec, schema, ordering)
     if snapshot is not None:
-        refuse_defaults(rule, snapshot.timeline, snapshot.commits, storage.uri)
+        rule = with_defaults_of_table(rule, snapshot)
     if (rule.custom or rule.compared) and index in (GLOBAL_SIMPLE, GLOBAL_BLOOM):
         # A record that moves, or stands in the input for two partitions, would have to be merged on its way.
         raise UnsupportedError(
