@@ -41,7 +41,9 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"hashing"},
         {"bloom", "bucket"},
         {"consistent_hashing", "extendible_hashing"},
-        {"lookup", "metadata_table"},
+        {"metadata_table"},
+        {"record_index"},
+        {"lookup"},
         {"tagging"},
     ),
     "hudi_timeline": (

@@ -55,7 +55,8 @@ def session(jar: str, scratch: str) -> SparkSession:
     if jar == OURS:
         builder = hudi_spark.configure(builder)
     else:
-        builder = builder.config("spark.jars", jar)
+        # Not `spark.jars`: threads of the JVM's common pool, where Apache Hudi reads indexes, do not see those.
+        builder = builder.config("spark.driver.extraClassPath", jar)
         for key, value in HUDI.items():
             builder = builder.config(key, value)
     spark = builder.getOrCreate()

@@ -1,7 +1,8 @@
-"""Key lookup of the SIMPLE, BLOOM, GLOBAL_SIMPLE and GLOBAL_BLOOM indexes.
+"""Key lookup of the SIMPLE, BLOOM, GLOBAL_SIMPLE, GLOBAL_BLOOM and RECORD_INDEX indexes.
 
 SIMPLE reads the keys of every file that may hold one; BLOOM first asks the files' footers.  Both then compare
-the keys themselves, so they find the same.  The global kinds look in all partitions.
+the keys themselves, so they find the same.  The global kinds look in all partitions; RECORD_INDEX is one of them that
+asks an index of keys, and looks into files only for what that does not say for certain.
 
 Runs on threads of the local engine and in Spark's executors.
 
@@ -19,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.arrow.spill import MemoryLimit
-from hudi_format.errors import HudiError, MissingColumnError
+from hudi_format.errors import HudiError, MissingColumnError, UnsupportedError
 from hudi_format.file_slice.reader import LogRecords, SliceMerge
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.record_keys import nested_column
@@ -37,11 +38,15 @@ from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.footer_index import FILTER, MAYBE, RANGE, BloomIndex
 from hudi_index.bucket import BucketIndex
+from hudi_index.record_index import KeyLocator, Places, places_of
 
 SIMPLE, BLOOM = "SIMPLE", "BLOOM"
 GLOBAL_SIMPLE, GLOBAL_BLOOM = "GLOBAL_SIMPLE", "GLOBAL_BLOOM"
 BUCKET = "BUCKET"
-GLOBAL_KINDS = (GLOBAL_SIMPLE, GLOBAL_BLOOM)
+RECORD_INDEX = "RECORD_INDEX"
+GLOBAL_KINDS = (GLOBAL_SIMPLE, GLOBAL_BLOOM, RECORD_INDEX)
+MISSED = "missed"
+"""Verdict on a file whose keys were read in vain; others are of `hudi_index.bloom.footer_index`."""
 KINDS = (SIMPLE, BLOOM, BUCKET, *GLOBAL_KINDS)
 
 
@@ -161,12 +166,14 @@ class LookupTask:
         virtual: makes the keys of the files' columns, where they hold none; only with SIMPLE.
         prepped: nothing is looked up: rows say the file that they stand in (`hudi_index.tagging`).
         bucket: of BUCKET: each row goes to its bucket's file group, which may be a new one; no key is looked up.
-        groups: of BUCKET: file ids by partition, also of file groups that have logs only.
+        groups: of BUCKET and RECORD_INDEX: file ids by partition, also of file groups that have logs only.
         drop_known: of BUCKET: rows whose key is in the table are left out; their bucket's keys are read.
         memory: of the rows; None: they are held.
         logged: the log files of the base files, of a merge-on-read table; None where there are none.
         only_living: a key that a log has deleted is not known; else it may be, see `LoggedFiles`.  Where records are
             compared with stored ones it never is, as in Apache Hudi: a delete in the log would win over it.
+        locator: of RECORD_INDEX: the index of keys; None: the files are looked into instead.
+        instead: why they are, where the table was to have such an index; "" else.
     """
 
     index: str = SIMPLE
@@ -187,6 +194,8 @@ class LookupTask:
     drop_known: bool = False
     logged: LoggedFiles | None = None
     only_living: bool = False
+    locator: KeyLocator | None = None
+    instead: str = ""
 
     def looking(self) -> LookupTask:
         """The look-up of keys themselves, which a bucket index does not make."""
@@ -266,6 +275,9 @@ class LookupCount:
         files: latest base files of the partitions that it looked in.
         by_range, by_filter: of these, ruled out by their footer's key range or bloom filter.
         opened: those whose keys were read.
+        missed: of these, those that held none of the keys: false positives.
+        doubted: keys that the record index did not say for certain, and that were looked for in the files.
+        why: what made it doubtful, "" for nothing.
     """
 
     index: str
@@ -273,16 +285,26 @@ class LookupCount:
     by_range: int = 0
     by_filter: int = 0
     opened: int = 0
+    missed: int = 0
+    doubted: int = 0
+    why: str = ""
 
     @classmethod
-    def of(cls, index: str, verdicts: Iterable[str]) -> LookupCount:
+    def of(cls, index: str, verdicts: Iterable[str], *, doubted: int = 0, why: str = "") -> LookupCount:
         found = list(verdicts)
-        return cls(index, len(found), found.count(RANGE), found.count(FILTER), found.count(MAYBE))
+        missed = found.count(MISSED)
+        opened = found.count(MAYBE) + missed
+        return cls(
+            index, len(found), found.count(RANGE), found.count(FILTER), opened, missed, doubted, why
+        )  # fmt: skip
 
     def __str__(self) -> str:
         ruled_out = f", {self.by_range} ruled out by key range, {self.by_filter} by bloom filter"
-        return f"{self.index}: keys of {self.opened} of {self.files} files read" + (
-            ruled_out if self.by_range or self.by_filter else ""
+        return (
+            f"{self.index}: keys of {self.opened} of {self.files} files read"
+            + (ruled_out if self.by_range or self.by_filter else "")
+            + (f", {self.missed} in vain" if self.missed and self.missed < self.opened else "")
+            + (f"; {self.doubted:,} keys looked for in the files: {self.why}" if self.doubted else "")
         )
 
 
@@ -291,7 +313,7 @@ class KeyMatches:
     """Keys found in one file.
 
     Attributes:
-        verdict: MAYBE if its keys were read, else what ruled it out.
+        verdict: MAYBE if its keys were read, MISSED if in vain, else what ruled it out.
         rows: the keys that are in it, each as its last row among the incoming ones, ascending.
         stays: per row, whether a stored record with that key has a greater ordering value; only where that
             was asked for.
@@ -351,9 +373,48 @@ class FileLookup:
                 return KeyMatches(candidates.verdict, none)
         at = self.index.find(read_keys(self.storage, file.path, self.task.virtual, size=file.size))
         rows = np.unique(at[at >= 0])
+        return KeyMatches(MAYBE if len(rows) else MISSED, rows, self.staying(file, rows, compare))
+
+    def staying(self, file: BaseFile, rows: np.ndarray, compare: np.ndarray | None) -> np.ndarray | None:
+        """`KeyMatches.stays` of rows that are in a file; arguments and errors as of `find`."""
         if compare is None or self.ordering is None or not compare[rows].any():
-            return KeyMatches(MAYBE, rows)
-        return KeyMatches(MAYBE, rows, self._staying(file, rows))
+            return None
+        return self._staying(file, rows)
+
+    def check_base(self, file: BaseFile, rows: np.ndarray, moves: np.ndarray) -> None:
+        """Refuse to move records from a file group without base file, where their values count.
+
+        Args:
+            file: with the name "" where the file group has none.
+            moves: per incoming row, whether it moves if it is in this file group.
+
+        Raises:
+            UnsupportedError: the file group.
+        """
+        needed = self.task.compares_stored or self.task.takes_values_along
+        if needed and not file.name and moves[rows].any():
+            raise UnsupportedError(
+                f"records move from the file group {file.file_id} of {file.partition!r}, which has log files alone, and "
+                f"{self.task.rule.name} asks for their stored values",
+                table=self.storage.uri,
+                remedy="compact the table first.",
+            )
+
+    def places(self) -> Places | None:
+        """Places of the keys by the index; None where the task has none.
+
+        Raises:
+            StorageError: it does not answer.
+        """
+        if self.task.locator is None:
+            return None
+        return places_of(self.task.locator, self.index.keys, self.index.find, self.task.groups)
+
+    def among(self, rows: np.ndarray) -> FileLookup:
+        """Look-up of some of the rows in files, in their order."""
+        task = replace(self.task, locator=None)
+        picked = None if self.ordering is None else self.ordering.take(pa.array(rows))
+        return FileLookup(self.storage, self.keys.take(pa.array(rows)), task, picked)
 
     def deleted(self, file: BaseFile, rows: np.ndarray) -> np.ndarray:
         """Mask of rows (bool) of a file whose record a log has deleted since; errors as `find`."""

@@ -27,6 +27,7 @@ from hudi_format.model import BaseFile, join_path
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.parallel import REMOTE_THREADS
 from hudi_format.storage.protocol import Storage
+from hudi_index.bloom.footer_index import MAYBE
 from hudi_index.bucket import locate
 from hudi_index.lookup import (
     FileLookup,
@@ -37,6 +38,7 @@ from hudi_index.lookup import (
     surviving,
     with_equal_keys,
 )
+from hudi_index.record_index import Places
 
 # A further column of rows that go to a bucket: true for a record that moves to another partition, and is to be
 # deleted in this one.
@@ -182,16 +184,31 @@ def _tag_global(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], 
         may_move &= ~deletes
     lookup = FileLookup(storage, rows.column(RECORD_KEY), task, ordering if task.compares_stored else None)
 
-    def find(candidate: tuple[int, BaseFile]) -> KeyMatches:
-        code, file = candidate
-        return lookup.find(file, may_move & (codes != code) if task.compares_stored else None)
+    def leaves(code: int) -> np.ndarray:
+        elsewhere: np.ndarray = may_move & (codes != code)
+        return elsewhere
 
-    found = _in_all(candidates, find, storage, pool)
+    def find(candidate: _Candidate) -> KeyMatches:
+        code, file = candidate
+        return lookup.find(file, leaves(code) if task.compares_stored else None)
+
+    places = lookup.places()
+    if places is None:
+        found = _in_all(candidates, find, storage, pool)
+        count = LookupCount.of(task.index, (f.verdict for f in found))
+    else:
+        total = len(candidates)
+        candidates, found, count = _by_index(lookup, places, candidates, known, leaves, pool)
+        count = replace(count, files=total)
     same = lookup.same_keys
     hits, moves, renewed = [], [], []
     leaving = np.ones(rows.num_rows, dtype=bool)  # of the rows that are found: whether they leave every file
     at_of = [with_equal_keys(f.rows, same) for f in found]
-    dead = _deleted(candidates, at_of, rows.num_rows, pool, lambda c, at: lookup.deleted(c[1], at), task)
+    # The index knows what logs have deleted.
+    looked = task if places is None else replace(task, logged=None)
+    dead = _deleted(
+        candidates, at_of, rows.num_rows, pool, lambda c, at: lookup.deleted(c[1], at), looked
+    )  # fmt: skip
     for (code, _), f, at, gone in zip(candidates, found, at_of, dead, strict=True):
         stays = np.zeros(rows.num_rows, dtype=bool)
         if f.stays is not None:
@@ -234,8 +251,55 @@ def _tag_global(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], 
         paths = pa.array([f.path for _, f in candidates], pa.string())
         out = out.append_column(STORED_IN, paths.take(pa.array(location, mask=~again[back])))
     groups = tuple((code, f.file_id) for code, f in candidates)
-    count = LookupCount.of(task.index, (f.verdict for f in found))
     return Tagged(out, out_codes, tuple(known), groups, location, count)
+
+
+def _by_index(
+    lookup: FileLookup,
+    places: Places,
+    candidates: Sequence[_Candidate],
+    known: Mapping[str, int],
+    moves: Callable[[int], np.ndarray],
+    pool: ThreadPoolExecutor,
+) -> tuple[list[_Candidate], list[KeyMatches], LookupCount]:
+    """File groups that hold keys by the index, or by a look into the files for keys that it left in doubt.
+
+    Args:
+        candidates: all base files.
+        moves: whether each row moves if it is in a file, by the number of the file's partition.
+    """
+    bases = {(code, f.file_id): f for code, f in candidates}
+    held = {(known[p], file_id): rows for (p, file_id), rows in places.rows.items()}
+    verdicts: list[str] = []
+    if len(places.doubted):
+        rest = lookup.among(places.doubted)
+
+        def living(candidate: _Candidate) -> KeyMatches:
+            found = rest.find(candidate[1])
+            gone = rest.deleted(candidate[1], found.rows)
+            return KeyMatches(found.verdict, places.doubted[found.rows[~gone]])
+
+        for (code, file), found in zip(
+            candidates, _in_all(candidates, living, lookup.storage, pool), strict=True
+        ):
+            verdicts.append(found.verdict)
+            if len(found.rows):
+                at = (code, file.file_id)
+                held[at] = np.union1d(held[at], found.rows) if at in held else found.rows
+    names = {code: p for p, code in known.items()}
+    # A file group may have logs alone.
+    chosen = [(code, bases.get((code, i)) or BaseFile(names[code], "", i, "")) for code, i in held]
+
+    def matched(candidate: _Candidate) -> KeyMatches:
+        code, file = candidate
+        rows = held[code, file.file_id]
+        lookup.check_base(file, rows, moves(code))
+        compared = moves(code) if lookup.task.compares_stored and file.name else None
+        stays = lookup.staying(file, rows, compared)
+        return KeyMatches(MAYBE, rows, stays)
+
+    count = LookupCount.of(lookup.task.index, verdicts, doubted=len(places.doubted), why=places.why)
+    return chosen, _in_all(chosen, matched, lookup.storage, pool), count
 
 
 def _deleted(

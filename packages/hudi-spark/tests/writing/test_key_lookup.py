@@ -32,6 +32,9 @@ STAY = {
     "hoodie.simple.index.update.partition.path": "false",
     "hoodie.bloom.index.update.partition.path": "false",
 }
+MADE = {"hoodie.metadata.enable": "true", "hoodie.metadata.record.index.enable": "true"}
+MOVES = {"hoodie.record.index.update.partition.path": "true"}
+ON_READ = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 SMALL = {"hoodie.parquet.small.file.limit": "0"}
 
 
@@ -106,6 +109,9 @@ def steps(seed):
         ("GLOBAL_SIMPLE", PARTIAL),
         ("GLOBAL_BLOOM", {**PARTIAL, **STAY}),
         ("GLOBAL_BLOOM", NON_DEFAULTS),
+        ("RECORD_INDEX", {**MADE, **MOVES, **EVENT_TIME}),
+        ("RECORD_INDEX", {**MADE, **MOVES, **PARTIAL}),
+        ("RECORD_INDEX", {**MADE, **ON_READ}),
     ],
     ids=[
         "bloom",
@@ -117,6 +123,9 @@ def steps(seed):
         "moving-filled",
         "staying-filled",
         "moving-not-default",
+        "indexed-moving-late",
+        "indexed-moving-filled",
+        "indexed-logs",
     ],
 )
 def test_both_engines_find_the_same(spark, tmp_path, index, more):
@@ -129,7 +138,8 @@ def test_both_engines_find_the_same(spark, tmp_path, index, more):
         record_keys=["id"],
         partition_fields=["p"],
         ordering_fields=["ts"],
-        options=more,
+        table_type=more.get("hoodie.datasource.write.table.type", "COPY_ON_WRITE"),
+        options={k: v for k, v in more.items() if k not in ON_READ},
     )
     for operation, values in steps(7):
         on_spark = save(spark, mine, values, operation, given)
@@ -138,8 +148,10 @@ def test_both_engines_find_the_same(spark, tmp_path, index, more):
         assert content(mine) == content(theirs), operation
         assert changed(mine) == changed(theirs), operation
         assert counts(on_spark) == counts(without_jvm), operation
+        assert on_spark.warnings == without_jvm.warnings
         if operation != "insert":
             assert on_spark.lookup == without_jvm.lookup
+            assert (on_spark.lookup.opened == 0) == (index == "RECORD_INDEX")
 
 
 @pytest.mark.req("IX-20")

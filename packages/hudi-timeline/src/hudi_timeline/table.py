@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from hudi_timeline.keys.erasure import ErasureReport
     from hudi_timeline.keys.key_history import KeyHistory
     from hudi_timeline.reading.checkpoints import ConvertedCheckpoint
-    from hudi_timeline.reading.point_lookup import Keys
+    from hudi_timeline.reading.point_lookup import KeptIndex, Keys
     from hudi_timeline.services.archival import ArchiveResult
     from hudi_timeline.services.buckets.resize_plan import ResizePlan
     from hudi_timeline.services.buckets.resize_tasks import Runner as ResizeRunner
@@ -86,6 +86,7 @@ class HudiTable:
     _storage: Storage
     _options: Mapping[str, str]
     _commits: CommitCache
+    _kept: tuple[Mapping[str, str], KeptIndex] | None = None  # of `get`, with the options of its last call
 
     def __init__(self, *_: object, **__: object) -> None:
         raise TypeError("a HudiTable comes from HudiTable.open(uri) or HudiTable.create(uri, schema, ...)")
@@ -346,7 +347,8 @@ class HudiTable:
 
         Key ranges and bloom filters in footers tell which files need not be read; in a table without meta columns the
         key columns do.  Of a merge-on-read table logs are looked through.  With `hoodie.metadata.enable=true` the
-        record index tells the one file of each key that it has, of the newest state.
+        record index tells the one file of each key that it has, of the newest state; it stays open between calls
+        until the table changes.
 
         Args:
             keys: record keys as text (`_hoodie_record_key`), values of the record key column, where there is one, or
@@ -358,10 +360,14 @@ class HudiTable:
         Raises:
             MissingColumnError: a table without one of the record key columns.  Others as `read`.
         """
-        from hudi_timeline.reading.point_lookup import newest_rows
+        from hudi_timeline.reading.point_lookup import KeptIndex, newest_rows
 
+        given = self._given(options)
+        if self._kept is None or self._kept[0] != given:
+            self._kept = given, KeptIndex()
+        kept = self._kept[1] if as_of is None else None
         scan_of = partial(self.read, as_of=as_of)
-        return newest_rows(scan_of, self._storage, keys, partitions, self._commits, options)
+        return newest_rows(scan_of, self._storage, keys, partitions, self._commits, given, kept)
 
     def duplicates(
         self, *, partitions: Sequence[str] | None = None, across_partitions: bool = False, options: Options = None

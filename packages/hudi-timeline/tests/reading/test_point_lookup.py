@@ -5,6 +5,8 @@ import pytest
 from made_tables import MadeTable, at, file_id
 
 from hudi_format.errors import HudiError, MissingColumnError
+from hudi_index.metadata_table import slice_records
+from hudi_timeline.reading import point_lookup
 from hudi_timeline.table import HudiTable
 
 SCHEMA = pa.schema([("p", pa.string()), ("id", pa.int64()), ("part", pa.string()), ("v", pa.int64())])
@@ -80,3 +82,38 @@ def test_rows_as_they_were(tmp_path):
     table.commit(at(20), {("a", file_id(0)): [{"id": "1", "p": "a", "v": 2}]})
     assert table.open().get(["1"]).column("v").to_pylist() == [2]
     assert table.open().get(["1"], as_of=at(15)).column("v").to_pylist() == [1]
+
+
+INDEXED = {"hoodie.metadata.enable": "true", "hoodie.metadata.record.index.enable": "true"}
+
+
+def test_the_record_index_stays_open_until_the_table_changes(tmp_path, monkeypatch):
+    opened = []
+    real = point_lookup._opened
+    monkeypatch.setattr(point_lookup, "_opened", lambda scan_of: opened.append(1) or real(scan_of))
+    written(tmp_path).upsert(pa.Table.from_pylist(rows(0, 1), SCHEMA), options=INDEXED)
+    table = HudiTable.open(str(tmp_path / "t"), options={"hoodie.metadata.enable": "true"})
+    damage(table, "b")  # of which no file is needed
+    assert [found(table, [str(n)]) for n in range(5)] == [[n] for n in range(5)]
+    assert len(opened) == 1
+    HudiTable.open(str(tmp_path / "t")).upsert(pa.Table.from_pylist(rows(3, 4, v=7) + rows(500, 501), SCHEMA))
+    assert table.get(["3", "500"]).sort_by("id").column("v").to_pylist() == [7, 1]
+    HudiTable.open(str(tmp_path / "t")).delete("id = 4")
+    assert found(table, ["4", "5"]) == [5]
+    assert len(opened) == 3
+    # With other options, of another time, and in other partitions, it is not the same question.
+    assert found(table, ["5"], options={"hoodie.metadata.enable": "false"}) == [5]
+    first = table.timeline.completed_writes()[0].time
+    assert table.get(["3"], as_of=first).column("v").to_pylist() == [1]
+    assert found(table, ["5"], partitions=["b"]) == []
+
+
+def test_log_blocks_of_the_index_are_read_whether_they_are_held_or_not(tmp_path, monkeypatch):
+    written(tmp_path).upsert(pa.Table.from_pylist(rows(0, 1), SCHEMA), options=INDEXED)
+    for limit in (0, 1 << 20):
+        monkeypatch.setattr(slice_records.OpenedSlices.__init__, "__kwdefaults__", {"log_bytes": limit})
+        table = HudiTable.open(str(tmp_path / "t"), options={"hoodie.metadata.enable": "true"})
+        table.upsert(pa.Table.from_pylist(rows(300, 302), SCHEMA))
+        table.delete("id = 301")
+        assert found(table, ["300", "301", "7"]) == [7, 300]
+        assert found(table, ["300", "301", "7"]) == [7, 300]

@@ -20,7 +20,18 @@ STAY = {
     "GLOBAL_SIMPLE": {"hoodie.simple.index.update.partition.path": "false"},
     "GLOBAL_BLOOM": {"hoodie.bloom.index.update.partition.path": "false"},
 }
-GLOBAL = ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"]
+GLOBAL = ["GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX"]
+MADE = {"hoodie.metadata.enable": "true", "hoodie.metadata.record.index.enable": "true"}
+MOVES = "hoodie.record.index.update.partition.path"
+
+
+def chosen(index, *, stay=False):
+    """Options of a global index, with which a record moves, or stays where it is."""
+    if index == "RECORD_INDEX":
+        return {INDEX: index, **MADE, MOVES: str(not stay).lower()}
+    return {INDEX: index, **(STAY[index] if stay else {})}
+
+
 EVENT_TIME = {
     "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 }
@@ -242,8 +253,8 @@ def test_only_upserts_and_deletes_look_keys_up(tmp_path):
 @pytest.mark.parametrize("index", GLOBAL)
 def test_a_record_moves_to_its_new_partition(tmp_path, index):
     table = make(tmp_path / "t")
-    table.insert(rows(*FIRST), options={INDEX: index})
-    result = table.upsert(rows(("k1", "p2", 11, "new"), ("n", "p4", 1, "n")), options={INDEX: index})
+    table.insert(rows(*FIRST), options=chosen(index))
+    result = table.upsert(rows(("k1", "p2", 11, "new"), ("n", "p4", 1, "n")), options=chosen(index))
     assert content(table) == [
         ("k1", "p2", "p2", "new"), ("k2", "p2", "p2", "old2"), ("k3", "p3", "p3", "old3"), ("n", "p4", "p4", "n"),
     ]  # fmt: skip
@@ -255,9 +266,9 @@ def test_a_record_moves_to_its_new_partition(tmp_path, index):
 def test_a_record_is_updated_where_it_is(tmp_path, index):
     """The partition column then says where it would belong; the partition path where it is."""
     table = make(tmp_path / "t")
-    table.insert(rows(*FIRST), options={INDEX: index})
+    table.insert(rows(*FIRST), options=chosen(index))
     result = table.upsert(
-        rows(("k1", "p2", 11, "new"), ("n", "p2", 1, "n")), options={INDEX: index, **STAY[index]}
+        rows(("k1", "p2", 11, "new"), ("n", "p2", 1, "n")), options=chosen(index, stay=True)
     )
     stored = pa.concat_tables(
         pq.ParquetFile(p).read(columns=["_hoodie_record_key", "_hoodie_partition_path", "p", "v"])
@@ -293,7 +304,7 @@ def test_an_older_record_moves_where_the_latest_write_wins(tmp_path):
 @pytest.mark.parametrize("index", GLOBAL)
 @pytest.mark.parametrize("stay", [False, True])
 def test_a_delete_finds_its_record_in_another_partition(tmp_path, index, stay):
-    options = {INDEX: index, **(STAY[index] if stay else {})}
+    options = chosen(index, stay=stay)
     table = make(tmp_path / "t")
     table.insert(rows(*FIRST), options=options)
     result = table.delete(rows(("k1", "p2", 1, ""), ("unknown", "p2", 1, "")), options=options)
@@ -319,7 +330,7 @@ def test_a_flagged_delete_finds_its_record_in_another_partition(tmp_path):
 @pytest.mark.parametrize("index", GLOBAL)
 @pytest.mark.parametrize("operation", ["upsert", "insert", "insert_overwrite"])
 def test_of_rows_with_one_key_in_several_partitions_one_is_written(tmp_path, index, operation):
-    options = {INDEX: index, "hoodie.combine.before.insert": "true"}
+    options = {**chosen(index), "hoodie.combine.before.insert": "true"}
     table = make(tmp_path / "t")
     given_rows = rows(("n", "p2", 2, "a"), ("n", "p1", 3, "b"), ("k1", "p1", 5, "c"), ("k1", "p3", 4, "d"))
     getattr(table, operation)(given_rows, options=options)
@@ -380,7 +391,7 @@ def test_global_indexes_keep_a_key_once_over_the_whole_table(tmp_path_factory, s
                 continue
             model[key] = (old[0] if old is not None and stay else p, ts, v)
     for index in GLOBAL:
-        options = {INDEX: index, **payload, **(STAY[index] if stay else {}), **(SMALL if logs else {})}
+        options = {**chosen(index, stay=stay), **payload, **(SMALL if logs else {})}
         table = make(tmp_path_factory.mktemp(index) / "t", logs=logs, **payload)
         for step in steps:
             table.upsert(rows(*step), options=options)
@@ -399,7 +410,8 @@ def test_a_stored_record_that_wins_over_one_of_another_partition_is_written_agai
     tmp_path, index, payload, renewed
 ):
     """As Apache Hudi 0.15 (tests/interop/test_index.py), so that incremental answers agree."""
-    given = {"hoodie.datasource.write.payload.class": f"org.apache.hudi.common.model.{payload}", INDEX: index}
+    given = {"hoodie.datasource.write.payload.class": f"org.apache.hudi.common.model.{payload}"}
+    given |= chosen(index)
     table = make(tmp_path / "t", pa.schema([*SCHEMA, ("l", pa.list_(pa.int64()))]))
     stored = rows(*FIRST, ("k4", "p1", 10, None), l=[[1], None, [3, None], []])
     first = table.insert(stored)
@@ -410,7 +422,9 @@ def test_a_stored_record_that_wins_over_one_of_another_partition_is_written_agai
     assert sorted(r["id"] for r in since) == [*renewed, "new"]
     assert [r["l"] for r in since if r["id"] == "k1"] == [[1]] * len(renewed)
     assert (result.updated, result.inserted) == (len(renewed), 1)
-    stayed = table.upsert(rows(("k1", "p3", 9, "late"), l=[[9]]), options={**given, **STAY[index]})
+    stayed = table.upsert(
+        rows(("k1", "p3", 9, "late"), l=[[9]]), options={**given, **chosen(index, stay=True)}
+    )
     assert stayed.updated == 0
 
 
@@ -452,7 +466,7 @@ def test_an_index_within_partitions_is_refused_on_a_table_of_a_global_one(tmp_pa
 
 
 @pytest.mark.req("CC-21")
-@pytest.mark.parametrize("index", ["FLINK_STATE", "RECORD_INDEX", "INMEMORY", "HBASE"])
+@pytest.mark.parametrize("index", ["FLINK_STATE", "RECORD_LEVEL_INDEX", "INMEMORY", "HBASE"])
 def test_other_indexes_are_refused(tmp_path, index):
     with pytest.raises(UnsupportedError, match="GLOBAL_BLOOM"):
-        make(tmp_path / "t").upsert(rows(*FIRST), options={INDEX: index})
+        make(tmp_path / "t").upsert(rows(*FIRST), options=chosen(index))

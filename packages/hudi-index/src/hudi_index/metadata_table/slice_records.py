@@ -55,6 +55,8 @@ class Wanted:
 
 
 ALL = Wanted()
+HELD_LOG_BYTES = 16 << 20
+"""Log files of a slice that `OpenedSlices` holds in memory, unless told otherwise."""
 
 
 class _Decoders:
@@ -95,45 +97,57 @@ def read_records(
         MissingFileError, CorruptFileError: a file is gone or damaged.
         UnsupportedError: a base file or a log block that is no HFile.
     """
-    return _read(storage, file_slice, scope, _Decoders(schema), wanted)
+    return _read(_parts(storage, file_slice, scope), storage, _Decoders(schema), wanted)
 
 
-def _read(
-    storage: Storage, file_slice: FileSlice, scope: BlockScope, decoders: _Decoders, wanted: Wanted
-) -> pa.RecordBatch:
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """HFile of a slice, or keys that a block deletes.
+
+    Attributes:
+        instant: of the log block; "" for the base file.
+    """
+
+    path: str
+    instant: str
+    file: HFileReader | None
+    deleted: pa.Array | None = None
+
+
+def _read(files: Iterable[_Part], storage: Storage, decoders: _Decoders, wanted: Wanted) -> pa.RecordBatch:
     parts: list[pa.RecordBatch] = []
     gone: list[tuple[int, pa.Array]] = []  # how many parts came before the delete
     try:
-        base = file_slice.base_file
-        if base is not None:
-            if not base.path.endswith(".hfile"):
-                raise UnsupportedError("the metadata table has a base file that is no HFile", file=base.path)
-            try:
-                parts += decoders.records(HFileReader.open(storage, base.path), wanted, agree=True)
-            except CorruptFileError as e:
-                raise e.at(file=base.path) from e.__cause__
-        if file_slice.log_files:
-            _read_logs(storage, file_slice, scope, decoders, wanted, parts, gone)
+        for part in files:
+            if part.deleted is not None:
+                gone.append((len(parts), part.deleted.filter(wanted.has(part.deleted))))
+            if part.file is not None:
+                try:
+                    parts += decoders.records(part.file, wanted, agree=not part.instant)
+                except CorruptFileError as e:
+                    raise e.at(file=part.path, instant=part.instant) from e.__cause__
     except HudiError as e:
         raise e.at(table=storage.uri) from e.__cause__
     return _merged(parts, gone, decoders.schema)
 
 
-def _read_logs(
-    storage: Storage,
-    file_slice: FileSlice,
-    scope: BlockScope,
-    decoders: _Decoders,
-    wanted: Wanted,
-    parts: list[pa.RecordBatch],
-    gone: list[tuple[int, pa.Array]],
-) -> None:
+def _parts(storage: Storage, file_slice: FileSlice, scope: BlockScope) -> Iterator[_Part]:
+    """HFiles and deletes of a slice, in the order in which they were written."""
+    base = file_slice.base_file
+    if base is not None:
+        if not base.path.endswith(".hfile"):
+            raise UnsupportedError("the metadata table has a base file that is no HFile", file=base.path)
+        try:
+            yield _Part(base.path, "", HFileReader.open(storage, base.path))
+        except CorruptFileError as e:
+            raise e.at(file=base.path) from e.__cause__
+    if not file_slice.log_files:
+        return
     with SliceLog(storage, file_slice.log_files, scope) as log:
         for block in log.blocks:
             content = log.content(block)
             if block.type is BlockType.DELETE:
-                keys = read_deletes(block, content).keys
-                gone.append((len(parts), keys.filter(wanted.has(keys))))
+                yield _Part(block.file, block.instant, None, read_deletes(block, content).keys)
                 continue
             if block.type is not BlockType.HFILE_DATA:
                 raise UnsupportedError(
@@ -141,10 +155,41 @@ def _read_logs(
                 )
             data = memoryview(content).cast("B")
             file = HFileReader.from_buffer(data, path=block.file, offset=block.content_offset)
-            try:
-                parts += decoders.records(file, wanted, agree=False)
-            except CorruptFileError as e:
-                raise e.at(file=block.file, instant=block.instant) from e.__cause__
+            yield _Part(block.file, block.instant, file)
+
+
+class OpenedSlices:
+    """File slices that stay open between look-ups: their indexes, blocks and log blocks.
+
+    Not for several threads at once.
+
+    Args:
+        storage: the metadata table's.
+        scope: whose log blocks count.
+        schema: as of `hudi_index.metadata_table.records.schema_of`.
+        log_bytes: log files up to which a slice's are held.
+    """
+
+    def __init__(
+        self, storage: Storage, scope: BlockScope, schema: pa.Schema, *, log_bytes: int = HELD_LOG_BYTES
+    ) -> None:
+        self._storage = storage
+        self._scope = scope
+        self._decoders = _Decoders(schema)
+        self._log_bytes = log_bytes
+        self._held: dict[FileSlice, tuple[_Part, ...]] = {}
+
+    def records(self, file_slice: FileSlice, wanted: Wanted) -> pa.RecordBatch:
+        """Records of a slice; arguments and errors as of `read_records`."""
+        parts: Iterable[_Part] | None = self._held.get(file_slice)
+        if parts is None:
+            parts = _parts(self._storage, file_slice, self._scope)
+            if sum(max(f.size, 0) for f in file_slice.log_files) <= self._log_bytes:
+                try:
+                    parts = self._held[file_slice] = tuple(parts)
+                except HudiError as e:
+                    raise e.at(table=self._storage.uri) from e.__cause__
+        return _read(parts, self._storage, self._decoders, wanted)
 
 
 def _merged(
@@ -209,5 +254,5 @@ def read_slices(
 ) -> pa.Table:
     """Records of several file slices, one after the other; errors as of `read_records`."""
     decoders = _Decoders(schema)
-    found = [_read(storage, s, scope, decoders, wanted) for s, wanted in slices]
+    found = [_read(_parts(storage, s, scope), storage, decoders, wanted) for s, wanted in slices]
     return pa.Table.from_batches(found, schema)

@@ -1,15 +1,17 @@
-"""Key lookup of BLOOM and the global indexes on Spark.
+"""Key lookup of BLOOM, the global indexes and the record index on Spark.
 
 The latest files are dealt out to as many tasks as run side by side.  A task gets the keys of its files'
 partitions (for a global index: all keys), asks the footers, reads the keys of the files that are left, and hands
 back the keys that it found with their places.  Of the incoming rows only keys cross to Python for that, of the
 files only footers and key columns are read, and nothing passes through the driver.
+
+With the record index each task gets the keys of some of its shards instead, once each, and reads the index.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +28,7 @@ from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import FileLookup, LookupCount, LookupTask, surviving, with_equal_keys
+from hudi_index.record_index import KeyLocator, shards_by_task
 from hudi_index.tagging import MOVED, STORED_IN, record_kinds
 from hudi_spark.runtime.python_workers import in_workers
 from hudi_spark.writing.bucket_partitioner import slots, small_frame, text_sql
@@ -79,13 +82,25 @@ class Lookup:
         self._task = task
         self._parallelism = parallelism
         self._verdicts: Accumulator[dict[str, str]] = spark.sparkContext.accumulator({}, _Verdicts())
+        self._doubts: Accumulator[dict[str, str]] = spark.sparkContext.accumulator({}, _Verdicts())
+        self._files = 0
 
     @property
     def count(self) -> LookupCount:
-        return LookupCount.of(self._task.index, self._verdicts.value.values())
+        said = [d.partition(" ") for _, d in sorted(self._doubts.value.items())]
+        count = LookupCount.of(
+            self._task.index,
+            self._verdicts.value.values(),
+            doubted=sum(int(n) for n, _, _ in said),
+            why=next((why for _, _, why in said), ""),
+        )
+        return count if self._task.locator is None else replace(count, files=self._files)
 
     def find(self, rows: DataFrame, files: Mapping[str, Sequence[BaseFile]]) -> DataFrame:
         """Found locations by `ROW_ID`, for a left join with the rows."""
+        self._files = sum(len(of) for of in files.values())
+        if self._task.locator is not None:
+            return self._by_index(rows, files, self._task.locator)
         return self._over_all(rows, files) if self._task.is_global else self._within(rows, files)
 
     def placed(self, joined: DataFrame) -> DataFrame:
@@ -132,21 +147,44 @@ class Lookup:
         )
         return keys.select("*", F.explode(F.expr(f"CASE {PARTITION_PATH}{cases} END")).alias(_SLOT))
 
-    def _over_all(self, rows: DataFrame, files: Mapping[str, Sequence[BaseFile]]) -> DataFrame:
+    def _needed(self) -> list[str]:
+        """Columns of the rows that decide where they go."""
         task = self._task
-        groups = deal(files, self._parallelism)
         wanted = [RECORD_KEY, PARTITION_PATH, ROW_ID]
         if task.ordering_column is not None and (task.combine or task.compares_stored):
             wanted.append(f"`{task.ordering_column.name}`")
+        return wanted
+
+    def _by_index(
+        self, rows: DataFrame, files: Mapping[str, Sequence[BaseFile]], locator: KeyLocator
+    ) -> DataFrame:
+        """Locations by the record index, each task asking for the keys of its shards."""
+        task = self._task
+        of_shard = shards_by_task(locator.count, self._parallelism)
+        tasks = max(of_shard, default=0) + 1
+        number = slots(tasks)
+        keys = rows.select(*self._needed())
+        slot = T.StructType([*keys.schema.fields, T.StructField(_SLOT, T.IntegerType())])
+        dealt = in_workers(keys, DealByShard(locator, tuple(number[n] for n in of_shard)), slot)
+        worker = FindByIndex(self._storage, task, dict(files), self._verdicts, self._doubts)
+        return self._grouped(in_workers(dealt.repartition(tasks, _SLOT), worker, _found(task)))
+
+    def _grouped(self, found: DataFrame) -> DataFrame:
+        """All places of each row."""
+        place = F.struct(*(n for n in _found(self._task).names if n != ROW_ID))
+        return found.groupBy(ROW_ID).agg(F.collect_list(place).alias(_PLACES))
+
+    def _over_all(self, rows: DataFrame, files: Mapping[str, Sequence[BaseFile]]) -> DataFrame:
+        task = self._task
+        groups = deal(files, self._parallelism)
+        wanted = self._needed()
         number = slots(len(groups))
         every = F.explode(F.array(*map(F.lit, number))).alias(_SLOT)
         sent = rows.select(*wanted, every).repartition(len(groups), _SLOT)
         worker = FindEverywhere(
             self._storage, task, dict(zip(number, groups, strict=True)), self._verdicts, number[0]
         )
-        found = _found(task)
-        place = F.struct(*(n for n in found.names if n != ROW_ID))
-        return in_workers(sent, worker, found).groupBy(ROW_ID).agg(F.collect_list(place).alias(_PLACES))
+        return self._grouped(in_workers(sent, worker, _found(task)))
 
 
 def _found(task: LookupTask) -> T.StructType:
@@ -357,17 +395,9 @@ class FindEverywhere:
 
     def _find(self, slot: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         task = self.task
-        rows = rows.sort_by(ROW_ID)
-        ordering = _ordering(rows, task)
-        if task.combine and not task.fills_within:
-            keep = surviving(rows.column(RECORD_KEY), task, ordering)
-            if len(keep) < rows.num_rows:
-                if slot == self.first:
-                    lost = np.ones(rows.num_rows, dtype=bool)
-                    lost[keep] = False
-                    yield self._places(rows.column(ROW_ID).to_numpy()[lost], None, None, None)
-                rows = rows.take(pa.array(keep))
-                ordering = None if ordering is None else ordering.take(pa.array(keep))
+        rows, ordering, lost = _kept(rows, task)
+        if len(lost) and slot == self.first:
+            yield _places(task, lost, None)
         compares = task.compares_stored and ordering is not None
         lookup = FileLookup(self.storage, rows.column(RECORD_KEY), task, ordering if compares else None)
         ids = rows.column(ROW_ID).to_numpy()
@@ -385,27 +415,123 @@ class FindEverywhere:
             kept, dead = _counting(lookup, file, at)
             if stays is not None:
                 stays = stays[np.isin(at, kept)]
-            yield self._places(ids[kept], file, stays, dead)
+            yield _places(task, ids[kept], file, stays, dead)
         self.verdicts.add(verdicts)
 
-    def _places(
-        self, ids: np.ndarray, file: BaseFile | None, stays: np.ndarray | None, dead: np.ndarray | None
-    ) -> pa.RecordBatch:
-        """A location for each row; rows without a file are dropped."""
-        n = len(ids)
-        columns = [
-            pa.array(ids),
-            pa.repeat(pa.scalar(None if file is None else file.file_id, pa.string()), n),
-            pa.array(np.zeros(n, dtype=bool) if dead is None else dead),
-            pa.repeat(pa.scalar(None if file is None else file.partition, pa.string()), n),
-            pa.array(np.zeros(n, dtype=bool) if stays is None else stays),
-        ]
-        if _needs_stored(self.task):
-            columns.append(pa.repeat(pa.scalar(None if file is None else file.path, pa.string()), n))
-            logged = self.task.logged
-            logs = file is not None and logged is not None and file.path in logged.logs
-            columns.append(pa.repeat(pa.scalar(logs), n))
-        return pa.RecordBatch.from_arrays(columns, names=_found(self.task).names)
+
+@dataclass(frozen=True)
+class DealByShard:
+    """Worker that adds the slot of each key's shard.
+
+    Attributes:
+        slot: by shard.
+    """
+
+    locator: KeyLocator
+    slot: tuple[int, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        slot = np.array(self.slot, dtype=np.int32)
+        for batch in batches:
+            shards = self.locator.shards(batch.column(batch.schema.get_field_index(RECORD_KEY)))
+            columns = [*batch.columns, pa.array(slot[shards])]
+            yield pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, _SLOT])
+
+
+@dataclass(frozen=True)
+class FindByIndex:
+    """Worker that asks the record index for the keys of its shards, with all rows of each.
+
+    Attributes:
+        files: all latest base files by partition.
+        doubts: per slot, how many keys were looked for in the files, and why.
+    """
+
+    storage: Storage
+    task: LookupTask
+    files: Mapping[str, Sequence[BaseFile]]
+    verdicts: Accumulator[dict[str, str]]
+    doubts: Accumulator[dict[str, str]]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for slot, rows in _by_slot(batches):
+            yield from self._find(slot, rows)
+
+    def _find(self, slot: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        task = self.task
+        rows, ordering, lost = _kept(rows, task)
+        if len(lost):
+            yield _places(task, lost, None)
+        compares = task.compares_stored and ordering is not None
+        lookup = FileLookup(self.storage, rows.column(RECORD_KEY), task, ordering if compares else None)
+        told = lookup.places()
+        if told is None:
+            raise ValueError("a look-up by the record index needs one")
+        held = dict(told.rows)
+        if len(told.doubted):
+            self.doubts.add({str(slot): f"{len(told.doubted)} {told.why}"})
+            rest, verdicts = lookup.among(told.doubted), {}
+            for file in (f for of in self.files.values() for f in of):
+                found = rest.find(file)
+                verdicts[file.path] = found.verdict
+                if len(found.rows):
+                    alive = told.doubted[found.rows[~rest.deleted(file, found.rows)]]
+                    group = (file.partition, file.file_id)
+                    held[group] = np.union1d(held[group], alive) if group in held else alive
+            self.verdicts.add(verdicts)
+        ids = rows.column(ROW_ID).to_numpy()
+        codes, known = _codes(rows)
+        bases = {(f.partition, f.file_id): f for of in self.files.values() for f in of}
+        for (partition, file_id), mine in held.items():
+            base = bases.get((partition, file_id))
+            file = base or BaseFile(partition, "", file_id, "")  # it may have logs alone
+            elsewhere = codes != known.get(partition, -1)
+            lookup.check_base(file, mine, elsewhere if task.update_partition else np.zeros(len(codes), bool))
+            stays = lookup.staying(file, mine, elsewhere) if base is not None and compares else None
+            at = with_equal_keys(mine, lookup.same_keys)
+            if stays is not None:
+                stays = np.isin(at, with_equal_keys(mine[stays], lookup.same_keys))
+            yield _places(task, ids[at], file, stays)
+
+
+def _kept(rows: pa.Table, task: LookupTask) -> tuple[pa.Table, pa.ChunkedArray | pa.Array | None, np.ndarray]:
+    """Rows of which one is kept per key, in order, with ordering values; and the ids of the others."""
+    rows = rows.sort_by(ROW_ID)
+    ordering = _ordering(rows, task)
+    lost = np.empty(0, dtype=np.int64)
+    if not task.combine or task.fills_within:
+        return rows, ordering, lost
+    keep = surviving(rows.column(RECORD_KEY), task, ordering)
+    if len(keep) == rows.num_rows:
+        return rows, ordering, lost
+    others = np.ones(rows.num_rows, dtype=bool)
+    others[keep] = False
+    lost = rows.column(ROW_ID).to_numpy()[others]
+    picked = pa.array(keep)
+    return rows.take(picked), None if ordering is None else ordering.take(picked), lost
+
+
+def _places(
+    task: LookupTask,
+    ids: np.ndarray,
+    file: BaseFile | None,
+    stays: np.ndarray | None = None,
+    dead: np.ndarray | None = None,
+) -> pa.RecordBatch:
+    """A location for each row; rows without a file are dropped."""
+    n = len(ids)
+    columns = [
+        pa.array(ids),
+        pa.repeat(pa.scalar(None if file is None else file.file_id, pa.string()), n),
+        pa.array(np.zeros(n, dtype=bool) if dead is None else dead),
+        pa.repeat(pa.scalar(None if file is None else file.partition, pa.string()), n),
+        pa.array(np.zeros(n, dtype=bool) if stays is None else stays),
+    ]
+    if _needs_stored(task):
+        columns.append(pa.repeat(pa.scalar(None if file is None else file.path, pa.string()), n))
+        logs = file is not None and task.logged is not None and file.path in task.logged.logs
+        columns.append(pa.repeat(pa.scalar(logs), n))
+    return pa.RecordBatch.from_arrays(columns, names=_found(task).names)
 
 
 def _codes(rows: pa.Table) -> tuple[np.ndarray, dict[str, int]]:

@@ -12,7 +12,10 @@ INDEX_CLASSES = {
     "org.apache.hudi.index.bloom.HoodieBloomIndex": "BLOOM",
     "org.apache.hudi.index.bloom.HoodieGlobalBloomIndex": "GLOBAL_BLOOM",
     "org.apache.hudi.index.bucket.HoodieSimpleBucketIndex": "BUCKET",
+    "org.apache.hudi.index.SparkMetadataTableRecordIndex": "RECORD_INDEX",
 }
+# Apache Hudi 1.1's name of RECORD_INDEX.
+RECORD_INDEX, GLOBAL_RECORD_LEVEL_INDEX = "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"
 # RFC-29's name of BUCKET.
 BUCKET_HASH_INDEX = "BUCKET_HASH_INDEX"
 SIMPLE_BUCKETS, CONSISTENT_HASHING, EXTENDIBLE_HASHING = "SIMPLE", "CONSISTENT_HASHING", "EXTENDIBLE_HASHING"
@@ -22,16 +25,17 @@ BUCKET_PARTITIONER = "org.apache.hudi.table.action.commit.SparkBucketIndexPartit
 INDEX_TYPE = ConfigKey(
     "hoodie.index.type",
     choice(
-        "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET", "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX",
+        "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET", RECORD_INDEX, GLOBAL_RECORD_LEVEL_INDEX,
         "RECORD_LEVEL_INDEX", "INMEMORY", "HBASE", "FLINK_STATE", BUCKET_HASH_INDEX,
     ),
     doc=(
         "How the file of an incoming key is found: by reading keys (SIMPLE), or after a look at key ranges and bloom "
-        "filters (BLOOM); within partitions, or in all of them (GLOBAL_...); or by a hash of the key (BUCKET, also "
+        "filters (BLOOM); within partitions, or in all of them (GLOBAL_...); by the metadata table's record index "
+        "(RECORD_INDEX, over all partitions; also GLOBAL_RECORD_LEVEL_INDEX); or by a hash of the key (BUCKET, also "
         "BUCKET_HASH_INDEX). SIMPLE if not given, or the global or bucket index that the table remembers."
     ),
     unsupported=Unsupported(
-        other_than(*INDEX_CLASSES.values(), BUCKET_HASH_INDEX), "another index",
+        other_than(*INDEX_CLASSES.values(), BUCKET_HASH_INDEX, GLOBAL_RECORD_LEVEL_INDEX), "another index",
         f"set it to one of {', '.join(INDEX_CLASSES.values())}, or leave it out"
     )
 )
@@ -89,6 +93,10 @@ BLOOM_UPDATE_PARTITION = ConfigKey(
 SIMPLE_UPDATE_PARTITION = ConfigKey(
     "hoodie.simple.index.update.partition.path", BOOLEAN, "true",
     doc="GLOBAL_SIMPLE moves a record whose partition changed; else it is updated where it is."
+)
+RECORD_UPDATE_PARTITION = ConfigKey(
+    "hoodie.record.index.update.partition.path", BOOLEAN, "false", since="0.14.0",
+    doc="RECORD_INDEX moves a record whose partition changed; else it is updated where it is."
 )
 CODEC = ConfigKey(
     "hoodie.parquet.compression.codec",

@@ -116,6 +116,7 @@ class WriteConfig:
     bloom_prune_by_ranges: bool = value_of(file.BLOOM_PRUNE_BY_RANGES)
     bloom_update_partition: bool = value_of(file.BLOOM_UPDATE_PARTITION)
     simple_update_partition: bool = value_of(file.SIMPLE_UPDATE_PARTITION)
+    record_update_partition: bool = value_of(file.RECORD_UPDATE_PARTITION)
     combine_before_insert: bool = value_of(write.COMBINE_BEFORE_INSERT)
     combine_before_upsert: bool = value_of(write.COMBINE_BEFORE_UPSERT)
     combine_before_delete: bool = value_of(write.COMBINE_BEFORE_DELETE)
@@ -288,6 +289,7 @@ def _index(given: ParsedOptions) -> str | None:
     """Index of the options, by type or class."""
     kind, class_name = given.parsed.get(INDEX_TYPE), given.parsed.get(INDEX_CLASS)
     kind = "BUCKET" if kind == file.BUCKET_HASH_INDEX else kind
+    kind = file.RECORD_INDEX if kind == file.GLOBAL_RECORD_LEVEL_INDEX else kind
     if not class_name:
         return str(kind) if kind else None
     named = INDEX_CLASSES[str(class_name)]

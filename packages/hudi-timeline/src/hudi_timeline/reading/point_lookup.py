@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from threading import Lock
 from typing import Any, TypeAlias, cast
 
 import pyarrow as pa
@@ -33,9 +34,9 @@ from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.footer_index import MAYBE, BloomIndex
 from hudi_index.metadata_table.keys import RECORD_INDEX
-from hudi_index.metadata_table.records import locations
+from hudi_index.record_index import Located, OpenedRecordIndex, RecordIndex
 from hudi_timeline import metadata_config
-from hudi_timeline.file_system_view.snapshot import CommitCache, open_snapshot
+from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, open_snapshot
 from hudi_timeline.metadata_table.reader import UNUSABLE, MetadataTable
 from hudi_timeline.options.read_config import parse_read_options
 from hudi_timeline.options.read_options import DATA_SKIPPING
@@ -57,23 +58,27 @@ def newest_rows(
     partitions: Sequence[str] | None = None,
     commits: CommitCache | None = None,
     options: Mapping[str, str] | None = None,
+    kept: KeptIndex | None = None,
 ) -> pa.Table:
     """`look_up` on a newer snapshot where cleaning removed files of the first.
 
     Args:
         options: of the read; they say whether the record index is asked.
+        kept: of the calls on one table with the same options and time; None where nothing is kept.
     """
     asked = parse_read_options(options or {})
-    by_index = bool(asked.metadata_enable) and asked.data_skipping is not False
+    by_index = None
+    if asked.metadata_enable and asked.data_skipping is not False:
+        by_index = kept or KeptIndex()
     if options is not None:
         # The keys that an index does not have are looked for in all files.
         scan_of = partial(scan_of, options={**options, DATA_SKIPPING: "false"})
     config = load(storage)
     looks_left = LOOKS
     while True:
-        schema = open_snapshot(storage, commits=commits).schema
+        now = open_snapshot(storage, commits=commits)
         try:
-            return look_up(scan_of, storage, config, schema, keys, partitions, by_index=by_index)
+            return look_up(scan_of, storage, config, now, keys, partitions, by_index=by_index)
         except StaleSnapshotError:
             if not looks_left:
                 raise
@@ -84,17 +89,17 @@ def look_up(
     scan_of: Callable[..., Scan],
     storage: Storage,
     config: TableConfig,
-    schema: pa.Schema,
+    now: TableSnapshot,
     keys: Keys,
     partitions: Sequence[str] | None = None,
     *,
-    by_index: bool = False,
+    by_index: KeptIndex | None = None,
 ) -> pa.Table:
     """Newest rows with the given record keys.
 
     Args:
         scan_of: `HudiTable.read`.
-        schema: the table's, without meta columns.
+        now: the table.
         keys: record keys as text, values of the one key column, or rows with the key columns.
         partitions: paths of the partitions to look in; None for all.
         by_index: ask the metadata table's record index, where it has a complete one.
@@ -104,23 +109,19 @@ def look_up(
         SchemaError: values that the key column does not hold.
         TypeError: keys or partitions that are no texts.
     """
-    wanted = key_texts(keys, config, schema).drop_null()
-    find = _finder(scan_of, storage, config, schema, wanted)
-    tasks = find.tasks
+    wanted = key_texts(keys, config, now.schema).drop_null()
+    among: set[str] | None = None
     if partitions is not None:
-        asked = {
-            p.strip("/")
-            for p in text_list("partitions", [partitions] if isinstance(partitions, str) else partitions)
-        }
-        tasks = [t for t in tasks if t.partition in asked]
-    if not len(wanted) or not tasks:
-        return find.schema.empty_table()
+        texts = text_list("partitions", [partitions] if isinstance(partitions, str) else partitions)
+        among = {p.strip("/") for p in texts}
     found: list[pa.Table] = []
-    if by_index and find.scan is not None:
-        found = _located_rows(find.scan, wanted, tasks)
+    if by_index is not None and len(wanted) and config.populate_meta_fields:
+        found = by_index.rows(scan_of, now, wanted, among)
         wanted = _without(wanted, found)
-        tasks = [replace(t, filter=pc.field(RECORD_KEY).isin(wanted)) for t in tasks] if len(wanted) else []
-        find = _finder_by_footers(find.scan, storage, wanted)
+        if found and not len(wanted):
+            return pa.concat_tables(found)
+    find = _finder(scan_of, storage, config, now.schema, wanted)
+    tasks = [t for t in find.tasks if among is None or t.partition in among] if len(wanted) else []
     looked = side_by_side(find.rows, tasks, THREADS, "hudi-get")
     found += [t for t in looked if t is not None and t.num_rows]
     return pa.concat_tables(found) if found else find.schema.empty_table()
@@ -132,36 +133,88 @@ def _without(wanted: pa.Array, found: Sequence[pa.Table]) -> pa.Array:
     return wanted.filter(pc.invert(pc.is_in(wanted, pa.concat_arrays(keys)))) if keys else wanted
 
 
-def _located_rows(scan: Scan, wanted: pa.Array, tasks: Sequence[ReadTask]) -> list[pa.Table]:
-    """Rows in the file groups that the record index names; [] where it cannot be used."""
+@dataclass(slots=True)
+class KeptIndex:
+    """Record index and read tasks of one state of a table, kept until the table has another.
+
+    Calls may come from several threads; one at a time asks the index.
+    """
+
+    _state: object = None
+    _index: OpenedRecordIndex | None = None
+    _tasks: dict[tuple[str, str], ReadTask] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def rows(
+        self, scan_of: Callable[..., Scan], now: TableSnapshot, wanted: pa.Array, among: set[str] | None
+    ) -> list[pa.Table]:
+        """Rows in the file groups that the record index names; [] where it cannot be used.
+
+        Args:
+            now: the table.
+            among: partitions to look in; None for all.
+        """
+        with self._lock:
+            try:
+                if self._state != (state := _state_of(now)):
+                    self._index, self._state = None, None
+                    self._index, self._tasks = _opened(scan_of)
+                    # Files that are listed while the table changes may be of a later state.
+                    self._state = state if self._state_is(now) else None
+                told = None if self._index is None else self._index.locate(wanted)
+            except UNUSABLE as e:
+                self._state = None
+                warnings.warn(f"{now.storage.uri}: the record index cannot be used: {e}", stacklevel=5)
+                return []
+            tasks, current = self._tasks, self._state is not None
+        if told is None or not current:
+            return []
+        groups = [g for g in told.groups if g in tasks and (among is None or g[0] in among)]
+        keep = pc.field(RECORD_KEY).isin(wanted)
+        chosen = [replace(tasks[g], filter=keep, filter_columns=(RECORD_KEY,)) for g in groups]
+        found = [t for t in side_by_side(read_whole, chosen, THREADS, "hudi-get") if t.num_rows]
+        _say_lost(now.storage, told, found, among)
+        return found
+
+    def _state_is(self, now: TableSnapshot) -> bool:
+        return _state_of(open_snapshot(now.storage, commits=now.commits)) == _state_of(now)
+
+
+def _state_of(snapshot: TableSnapshot) -> object:
+    instants = tuple((i.time, i.action, i.state, i.completion) for i in snapshot.timeline.instants)
+    return instants, dict(snapshot.config.properties)
+
+
+def _opened(
+    scan_of: Callable[..., Scan],
+) -> tuple[OpenedRecordIndex | None, dict[tuple[str, str], ReadTask]]:
+    """Record index and read tasks by file group; None where the table has no index for that time."""
+    scan = scan_of()
     snapshot = scan.snapshot
     if RECORD_INDEX not in snapshot.config.metadata_partitions or snapshot.as_of is not None:
-        return []
-    try:
-        table = MetadataTable.of(snapshot)
-        places = [p for b in table.lookup(RECORD_INDEX, wanted).to_batches() for p in locations(b)]
-    except UNUSABLE as e:
-        warnings.warn(f"{snapshot.storage.uri}: the record index cannot be used: {e}", stacklevel=4)
-        return []
-    if not table.is_current():
-        return []
-    known = {t.partition for t in tasks}
-    groups = {(p.partition, p.file_id) for p in places}
-    chosen = [t for t in tasks if (t.partition, t.file_id) in groups]
-    found = [t for t in side_by_side(read_whole, chosen, THREADS, "hudi-get") if t.num_rows]
+        return None, {}
+    table = MetadataTable.of(snapshot)
+    index = RecordIndex(table.storage, table.slices(RECORD_INDEX), table.scope).opened()
+    return index, {(t.partition, t.file_id): t for t in _read_tasks(scan)}
+
+
+def _say_lost(storage: Storage, told: Located, found: Sequence[pa.Table], among: set[str] | None) -> None:
+    """Warn of keys that are not in the files that the index names."""
     there = {
-        (key, row) for t in found for key, row in zip(
+        (key, partition)
+        for t in found
+        for key, partition in zip(
             t.column(RECORD_KEY).to_pylist(), t.column(PARTITION_PATH).to_pylist(), strict=True
         )
-    }  # fmt: skip
-    lost = sorted(p.key for p in places if p.partition in known and (p.key, p.partition) not in there)
+    }
+    places = zip(told.keys.to_pylist(), (told.groups[n][0] for n in told.group.tolist()), strict=True)
+    lost = sorted(key for key, p in places if (among is None or p in among) and (key, p) not in there)
     if lost:
         warnings.warn(
-            f"{snapshot.storage.uri}: the record index names files for {len(lost)} keys that are not in them, such as "
+            f"{storage.uri}: the record index names files for {len(lost)} keys that are not in them, such as "
             f"{lost[0]!r}; they are looked for in all files. Run `hudi verify --deep`.",
-            stacklevel=4,
+            stacklevel=6,
         )
-    return found
 
 
 @dataclass(frozen=True)
@@ -171,8 +224,6 @@ class _Finder:
     schema: pa.Schema
     tasks: list[ReadTask]
     rows: Callable[[ReadTask], pa.Table | None]
-    scan: Scan | None = None
-    """Where rows have their keys."""
 
 
 def _finder(
@@ -214,7 +265,7 @@ def _finder_by_footers(scan: Scan, storage: Storage, wanted: pa.Array) -> _Finde
             task = replace(task, path="")
         return read_whole(task)
 
-    return _Finder(scan.schema, _read_tasks(scan), rows, scan)
+    return _Finder(scan.schema, _read_tasks(scan), rows)
 
 
 def _typed_condition(config: TableConfig, schema: pa.Schema, wanted: pa.Array) -> pc.Expression | None:

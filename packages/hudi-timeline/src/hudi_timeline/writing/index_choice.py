@@ -25,8 +25,17 @@ from hudi_format.errors import (
     MissingFileError,
     UnsupportedError,
 )
+from hudi_format.keygen.record_keys import KeySpec
 from hudi_index.bucket import BucketIndex
-from hudi_index.lookup import BUCKET, GLOBAL_KINDS, KINDS, SIMPLE
+from hudi_index.lookup import (
+    BUCKET,
+    GLOBAL_BLOOM,
+    GLOBAL_KINDS,
+    GLOBAL_SIMPLE,
+    KINDS,
+    RECORD_INDEX,
+    SIMPLE,
+)
 from hudi_timeline import table_config
 from hudi_timeline.file_system_view import bucket_settings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
@@ -158,6 +167,16 @@ def choose_index(
     return named, (
         f"keys were unique over all partitions with {recorded}; with {named} they no longer need be",
     )
+
+
+def moves_records(config: WriteConfig, kind: str, key_spec: KeySpec) -> bool:
+    """Whether a record moves whose partition changed; without partitions none does."""
+    moves = {
+        GLOBAL_SIMPLE: config.simple_update_partition,
+        GLOBAL_BLOOM: config.bloom_update_partition,
+        RECORD_INDEX: config.record_update_partition,
+    }
+    return moves.get(kind, False) and bool(key_spec.partition_fields)
 
 
 def index_to_record(kind: str, recorded: str | None, operation: str, *, new_table: bool) -> str | None:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from hudi_format.errors import UnsupportedError
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.schema.meta_fields import with_meta
-from hudi_index.lookup import LoggedFiles, LookupTask
+from hudi_index.lookup import RECORD_INDEX, LoggedFiles, LookupTask
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slices import CommittedLogs, newest_with_ranges, pending_compactions
 from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.metadata_table.record_index import with_record_index
 from hudi_timeline.writing.bucket_index import with_groups
 from hudi_timeline.writing.write_plan import Plan, lookup_task
 
@@ -55,6 +56,8 @@ class LatestSlices:
             UnsupportedError: as `with_groups`.
         """
         task = with_groups(lookup_task(plan), self.slices, snapshot, looks=keys)
+        if task.index == RECORD_INDEX and not task.prepped:
+            task = with_record_index(task, self.slices, snapshot)
         logs = {
             s.base_file.path: s.log_files
             for of in self.slices.values()

@@ -36,7 +36,7 @@ from hudi_format.schema.meta_fields import with_meta, without_meta
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.key_observer import BloomSettings
 from hudi_index.bucket import BucketIndex
-from hudi_index.lookup import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, SIMPLE, LookupTask
+from hudi_index.lookup import BLOOM, GLOBAL_BLOOM, GLOBAL_KINDS, SIMPLE, LookupTask
 from hudi_timeline import feature_gate, table_config
 from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
@@ -62,7 +62,7 @@ from hudi_timeline.transaction.write_basis import NOTHING, Basis
 from hudi_timeline.writing import bucket_index, keys
 from hudi_timeline.writing.bulk_insert_sort import user_function
 from hudi_timeline.writing.engine import TABLE, BulkOrder, Engine, PrepareTask
-from hudi_timeline.writing.index_choice import choose_index, index_to_record, remembered_index
+from hudi_timeline.writing.index_choice import choose_index, index_to_record, moves_records, remembered_index
 from hudi_timeline.writing.new_table import table_properties
 from hudi_timeline.writing.tasks import LogConfig, WriteContext
 from hudi_timeline.writing.write_schema import (
@@ -313,7 +313,7 @@ def plan_for(
     rule = _rule(config, old, storage, key_spec, schema, ordering)
     if snapshot is not None:
         rule = with_defaults_of_table(rule, snapshot)
-    if (rule.custom or rule.compared) and index in (GLOBAL_SIMPLE, GLOBAL_BLOOM):
+    if (rule.custom or rule.compared) and index in GLOBAL_KINDS:
         # A record that moves, or stands in the input for two partitions, would have to be merged on its way.
         raise UnsupportedError(
             f"the merge {rule.custom or rule.name} is not supported with {index}",
@@ -530,15 +530,11 @@ def lookup_task(plan: Plan) -> LookupTask:
     column = None
     if plan.ordering_field is not None:
         column = plan.input_schema.field(plan.ordering_field.partition(".")[0])
-    moves = {GLOBAL_SIMPLE: c.simple_update_partition, GLOBAL_BLOOM: c.bloom_update_partition}
     return LookupTask(
         index=plan.index,
         prune_by_ranges=c.bloom_prune_by_ranges,
-        # Without partitions there is nothing to move.
         # An insert that takes no known key takes none of another partition either.
-        update_partition=moves.get(plan.index, False)
-        and bool(plan.key_spec.partition_fields)
-        and plan.operation != "insert",
+        update_partition=moves_records(c, plan.index, plan.key_spec) and plan.operation != "insert",
         combine=combines(plan),
         ordering_field=plan.ordering_field,
         ordering_column=column,

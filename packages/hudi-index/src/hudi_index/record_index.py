@@ -1,0 +1,237 @@
+"""Places of keys by an index of them: the record index, or any other like it.
+
+An index is asked for the keys that come in, and what it says is believed only of file groups that the table has: a
+key in one that is not there, and every key where the index cannot be read, is looked for in all files.
+
+Source: SparkMetadataTableRecordIndex of Apache Hudi 0.15, which believes a location whose instant is on the timeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_format.errors import (
+    CorruptFileError,
+    MissingFileError,
+    NotAHudiTableError,
+    SchemaError,
+    UnsupportedError,
+)
+from hudi_format.log.scanner import BlockScope
+from hudi_format.model import FileSlice
+from hudi_format.storage.protocol import Storage
+from hudi_index.metadata_table import keys as k
+from hudi_index.metadata_table.records import LOCATION, file_id_of, schema_of
+from hudi_index.metadata_table.slice_records import OpenedSlices, Wanted, read_slices
+
+Group = tuple[str, str]
+"""Partition path and file id."""
+UNREADABLE = (CorruptFileError, MissingFileError, NotAHudiTableError, SchemaError, UnsupportedError)
+"""Errors of an index whose keys are looked for in the files instead."""
+
+_NUMBERS = ("fileIdHighBits", "fileIdLowBits", "fileIndex", "fileIdEncoding")
+_TEXTS = ("partitionName", "fileId")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Located:
+    """File groups of keys.
+
+    Attributes:
+        keys: those that the index has, each once.
+        group: number of each key's file group in `groups` (int64).
+        groups: each once.
+    """
+
+    keys: pa.Array
+    group: np.ndarray
+    groups: tuple[Group, ...]
+
+
+class KeyLocator(Protocol):
+    """Index of keys over all partitions; picklable, as tasks carry it."""
+
+    @property
+    def count(self) -> int:
+        """Number of parts that the keys are divided into; keys of one are best asked for together."""
+        ...
+
+    def shards(self, keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
+        """Part (int64) that each key is in; keys are not null."""
+        ...
+
+    def locate(self, keys: pa.Array | pa.ChunkedArray) -> Located:
+        """File groups of keys; absent ones are left out.
+
+        Raises:
+            one of `UNREADABLE`: what the index says cannot be read; the keys are looked for in the files.
+            StorageError: the store does not answer.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RecordIndex:
+    """Partition `record_index` of a metadata table.
+
+    Attributes:
+        storage: the metadata table's.
+        slices: its file slices by shard, from 0 on.
+        scope: whose log blocks count.
+    """
+
+    storage: Storage
+    slices: tuple[FileSlice, ...]
+    scope: BlockScope
+
+    @property
+    def count(self) -> int:
+        return len(self.slices)
+
+    def shards(self, keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
+        return k.shards(keys, len(self.slices))
+
+    def wanted(self, keys: pa.Array | pa.ChunkedArray) -> list[tuple[FileSlice, Wanted]]:
+        """Slices that keys may be in, and the keys of each."""
+        distinct = k.sorted_keys(keys)
+        shards = self.shards(distinct)
+        return [
+            (self.slices[n], Wanted(keys=distinct.filter(pa.array(shards == n)).to_pylist()))
+            for n in np.unique(shards).tolist()
+        ]
+
+    def locate(self, keys: pa.Array | pa.ChunkedArray) -> Located:
+        parts = self.wanted(keys)
+        return located(read_slices(self.storage, parts, self.scope, schema_of(k.RECORD_INDEX)))
+
+    def opened(self) -> OpenedRecordIndex:
+        """The index with files that stay open between look-ups."""
+        return OpenedRecordIndex(self, OpenedSlices(self.storage, self.scope, schema_of(k.RECORD_INDEX)))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedRecordIndex:
+    """Record index whose files stay open between look-ups; not for several threads at once."""
+
+    index: RecordIndex
+    files: OpenedSlices
+
+    def locate(self, keys: pa.Array | pa.ChunkedArray) -> Located:
+        """As `RecordIndex.locate`."""
+        found = [self.files.records(s, wanted) for s, wanted in self.index.wanted(keys)]
+        return located(pa.Table.from_batches(found, schema_of(k.RECORD_INDEX)))
+
+
+def located(records: pa.Table) -> Located:
+    """File groups of records of `record_index`.
+
+    Raises:
+        CorruptFileError: a record without a file group, or of an encoding that no release has.
+    """
+    rows = records.combine_chunks()
+    if not rows.num_rows:
+        return Located(pa.array([], pa.string()), np.empty(0, dtype=np.int64), ())
+    keys, places = (one.combine_chunks() for one in (rows.column("key"), rows.column(LOCATION)))
+    if places.null_count:
+        lost = keys.filter(places.is_null())[0].as_py()
+        raise CorruptFileError(f"the record index has no location for the key {lost!r}")
+    # One number for each combination of the fields, which are few: those of file groups.
+    code = np.zeros(len(keys), dtype=np.int64)
+    for name in (*_TEXTS, *_NUMBERS):
+        column = places.field(name).dictionary_encode("encode")
+        own = column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        code = code * max(1, len(column.dictionary)) + own
+        code = pa.array(code).dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    _, first = np.unique(code, return_index=True)
+    groups: dict[Group, int] = {}
+    number = np.empty(len(first), dtype=np.int64)
+    for n, at in enumerate(first.tolist()):
+        found = places[at].as_py()
+        partition = found["partitionName"]
+        group = (
+            "" if partition in (None, k.NOT_PARTITIONED) else partition,
+            file_id_of(found, keys[at].as_py()),
+        )
+        number[n] = groups.setdefault(group, len(groups))
+    return Located(keys, number[code], tuple(groups))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """Answer of an index about keys that come in, as far as it is believed.
+
+    Attributes:
+        rows: of each file group that holds any, the rows of the keys, ascending (int64).
+        doubted: rows of the keys that are to be looked for in all files (int64).
+        why: the first reason, "" for none.
+    """
+
+    rows: Mapping[Group, np.ndarray]
+    doubted: np.ndarray
+    why: str = ""
+
+
+def places_of(
+    locator: KeyLocator,
+    keys: pa.Array | pa.ChunkedArray,
+    find: Callable[[pa.Array], np.ndarray],
+    groups: Mapping[str, Iterable[str]],
+) -> Places:
+    """Places of keys in the file groups of a table.
+
+    Args:
+        keys: not null.
+        find: row of each key among those that come in, -1 for none (`KeyIndex.find`).
+        groups: ids of the table's file groups by partition.
+
+    Raises:
+        StorageError: the index does not answer.
+    """
+    rows = np.arange(len(keys), dtype=np.int64)
+    try:
+        told = locator.locate(keys)
+    except UNREADABLE as e:
+        return Places({}, rows, str(e))
+    at = find(told.keys)
+    known = {(p, i) for p, ids in groups.items() for i in ids}
+    order = np.argsort(told.group, kind="stable")
+    bounds = np.searchsorted(told.group[order], np.arange(len(told.groups) + 1))
+    out: dict[Group, np.ndarray] = {}
+    doubted: list[np.ndarray] = []
+    why = ""
+    for n, group in enumerate(told.groups):
+        mine = at[order[bounds[n] : bounds[n + 1]]]
+        mine = np.unique(mine[mine >= 0])
+        if not len(mine):
+            continue
+        if group in known:
+            out[group] = mine
+        else:
+            doubted.append(mine)
+            why = why or f"it has keys in the file group {group[1]}, which the table has not"
+    none = np.empty(0, dtype=np.int64)
+    return Places(out, np.unique(np.concatenate([none, *doubted])), why)
+
+
+def shards_by_task(count: int, tasks: int) -> Sequence[int]:
+    """Number of a task for each shard, so that neighbours go to one."""
+    return [n * max(1, min(tasks, count)) // max(1, count) for n in range(count)]
+
+
+__all__ = [
+    "UNREADABLE",
+    "Group",
+    "KeyLocator",
+    "Located",
+    "OpenedRecordIndex",
+    "Places",
+    "RecordIndex",
+    "located",
+    "places_of",
+    "shards_by_task",
+]
