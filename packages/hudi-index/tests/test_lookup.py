@@ -17,6 +17,7 @@ from hudi_index.lookup import (
     BLOOM,
     GLOBAL_BLOOM,
     GLOBAL_SIMPLE,
+    MISSED,
     SIMPLE,
     FileLookup,
     LookupCount,
@@ -64,7 +65,7 @@ def test_bloom_opens_no_file_that_its_footer_rules_out(storage, file):
     assert FileLookup(storage, pa.array(["k11"]), LookupTask(BLOOM)).find(file).verdict == FILTER
     ranges_off = LookupTask(BLOOM, prune_by_ranges=False)
     assert FileLookup(storage, pa.array(["a"]), ranges_off).find(file).verdict == FILTER
-    assert FileLookup(storage, pa.array(["a"]), LookupTask(SIMPLE)).find(file).verdict == MAYBE
+    assert FileLookup(storage, pa.array(["a"]), LookupTask(SIMPLE)).find(file).verdict == MISSED
 
 
 def test_without_keys_no_file_is_read(storage):

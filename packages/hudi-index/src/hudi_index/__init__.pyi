@@ -5,6 +5,7 @@ from hudi_index.hashing.java import java_hash as java_hash
 from hudi_index.hashing.java import min_max as min_max
 from hudi_index.hashing.ring import ring_hashes as ring_hashes
 from hudi_index.hashing.ring import ring_places as ring_places
+from hudi_index.key_ranges import keys_in_ranges as keys_in_ranges
 
 __version__: str
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "__version__",
     "bucket_ids",
     "java_hash",
+    "keys_in_ranges",
     "min_max",
     "parse_filter",
     "ring_hashes",

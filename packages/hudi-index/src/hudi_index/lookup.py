@@ -38,6 +38,7 @@ from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.footer_index import FILTER, MAYBE, RANGE, BloomIndex
 from hudi_index.bucket import BucketIndex
+from hudi_index.metadata_footers import MetadataFooters, OpenedFooters
 from hudi_index.record_index import KeyLocator, Places, places_of
 
 SIMPLE, BLOOM = "SIMPLE", "BLOOM"
@@ -173,7 +174,8 @@ class LookupTask:
         only_living: a key that a log has deleted is not known; else it may be, see `LoggedFiles`.  Where records are
             compared with stored ones it never is, as in Apache Hudi: a delete in the log would win over it.
         locator: of RECORD_INDEX: the index of keys; None: the files are looked into instead.
-        instead: why they are, where the table was to have such an index; "" else.
+        instead: a sentence on what is looked into instead of the metadata table, and why; "" for nothing.
+        footers: of BLOOM: what the metadata table says of the files; None: their footers are read.
     """
 
     index: str = SIMPLE
@@ -196,6 +198,7 @@ class LookupTask:
     only_living: bool = False
     locator: KeyLocator | None = None
     instead: str = ""
+    footers: MetadataFooters | None = None
 
     def looking(self) -> LookupTask:
         """The look-up of keys themselves, which a bucket index does not make."""
@@ -339,11 +342,14 @@ class FileLookup:
     ordering: pa.Array | pa.ChunkedArray | None = None
     index: KeyIndex = field(init=False)
     _bloom: BloomIndex | None = field(init=False, default=None)
+    _told: OpenedFooters | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.index = KeyIndex(self.keys)
         if self.task.uses_filters:
             self._bloom = BloomIndex(self.index.keys, prune_by_ranges=self.task.prune_by_ranges)
+            if self.task.footers is not None:
+                self._told = OpenedFooters(self.task.footers)
 
     @cached_property
     def same_keys(self) -> np.ndarray | None:
@@ -364,16 +370,26 @@ class FileLookup:
         if not self.index.rows:
             return KeyMatches(MAYBE, none)
         if self._bloom is not None:
-            footer = read_entries(self.storage, file.path, size=file.size)
-            try:
-                candidates = self._bloom.candidates(footer)
-            except HudiError as e:
-                raise e.at(table=self.storage.uri, file=file.path) from None
-            if candidates.verdict != MAYBE:
-                return KeyMatches(candidates.verdict, none)
+            verdict = self._verdict(file, self._bloom)
+            if verdict != MAYBE:
+                return KeyMatches(verdict, none)
         at = self.index.find(read_keys(self.storage, file.path, self.task.virtual, size=file.size))
         rows = np.unique(at[at >= 0])
         return KeyMatches(MAYBE if len(rows) else MISSED, rows, self.staying(file, rows, compare))
+
+    def _verdict(self, file: BaseFile, bloom: BloomIndex) -> str:
+        """Verdict of the file's key range and bloom filter on the keys."""
+        try:
+            if self._told is not None:
+                bounds = self._told.range(file)
+                if bounds is not None and bloom.candidates(bounds).verdict == RANGE:
+                    return RANGE
+                told = self._told.filter(file)
+                if told is not None:
+                    return bloom.candidates(told).verdict
+            return bloom.candidates(read_entries(self.storage, file.path, size=file.size)).verdict
+        except HudiError as e:
+            raise e.at(table=self.storage.uri, file=file.path) from None
 
     def staying(self, file: BaseFile, rows: np.ndarray, compare: np.ndarray | None) -> np.ndarray | None:
         """`KeyMatches.stays` of rows that are in a file; arguments and errors as of `find`."""
@@ -394,8 +410,8 @@ class FileLookup:
         needed = self.task.compares_stored or self.task.takes_values_along
         if needed and not file.name and moves[rows].any():
             raise UnsupportedError(
-                f"records move from the file group {file.file_id} of {file.partition!r}, which has log files alone, and "
-                f"{self.task.rule.name} asks for their stored values",
+                f"records move from the file group {file.file_id} of {file.partition!r}, which has log files "
+                f"alone, and {self.task.rule.name} asks for their stored values",
                 table=self.storage.uri,
                 remedy="compact the table first.",
             )

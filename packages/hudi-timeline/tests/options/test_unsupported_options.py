@@ -14,7 +14,7 @@ REFUSED = [
     ("hoodie.datasource.meta.sync.enable", "true"),
     ("hoodie.index.class", "com.example.MyIndex"),
     ("hoodie.storage.layout.partitioner.class", "org.acme.Partitioner"),
-    ("hoodie.index.type", "RECORD_INDEX"),
+    ("hoodie.index.type", "RECORD_LEVEL_INDEX"),
     ("hoodie.write.lock.provider", "org.apache.hudi.client.transaction.lock.NoopLockProvider"),
     ("hoodie.write.lock.provider", "org.acme.InProcessLockProvider"),
     ("hoodie.datasource.write.payload.class", MODELS + "HoodieJsonPayload"),

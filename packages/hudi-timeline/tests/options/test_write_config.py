@@ -236,7 +236,6 @@ TUNING_OF_INDEXES = {
     "hoodie.bloom.index.use.treebased.filter": "false",
     "hoodie.bloom.index.bucketized.checking": "false",
     "hoodie.bloom.index.keys.per.bucket": "100",
-    "hoodie.bloom.index.use.metadata": "true",
     "hoodie.bloom.index.input.storage.level": "DISK_ONLY",
     "hoodie.bloom.index.fileid.key.sorting.enable": "true",
     "hoodie.bloom.index.bucketized.checking.enable.dynamic.parallelism": "true",

@@ -43,7 +43,12 @@ def with_record_index(
         else:
             groups = {p: tuple(s.file_id for s in of) for p, of in slices.items()}
             return replace(task, locator=index, groups=groups)
-    instead = why if any(slices.values()) else ""
+    instead = ""
+    if any(slices.values()):
+        instead = (
+            "the record index could not be asked, and keys were looked for in the files of all partitions "
+            f"({GLOBAL_SIMPLE}): {why}"
+        )
     return replace(task, index=GLOBAL_SIMPLE, instead=instead)
 
 
@@ -60,13 +65,10 @@ def _unusable(snapshot: TableSnapshot) -> str:
         return str(e)
 
 
-def about_record_index(task: LookupTask, count: LookupCount | None) -> tuple[str, ...]:
-    """Warnings about keys that were looked for in the files instead."""
+def about_lookup(task: LookupTask, count: LookupCount | None) -> tuple[str, ...]:
+    """Warnings about what was looked for in the files instead."""
     if task.instead:
-        return (
-            f"the record index could not be asked, and keys were looked for in the files of all partitions "
-            f"({GLOBAL_SIMPLE}): {task.instead}",
-        )
+        return (task.instead,)
     if count is not None and count.doubted:
         return (
             f"{count.doubted:,} keys were looked for in the files of all partitions, because of the record index: "
@@ -75,4 +77,4 @@ def about_record_index(task: LookupTask, count: LookupCount | None) -> tuple[str
     return ()
 
 
-__all__ = ["about_record_index", "with_record_index"]
+__all__ = ["about_lookup", "with_record_index"]

@@ -86,6 +86,13 @@ BLOOM_PRUNE_BY_RANGES = ConfigKey(
     "hoodie.bloom.index.prune.by.ranges", BOOLEAN, "true",
     doc="BLOOM leaves out files whose key range does not hold a key."
 )
+BLOOM_USE_METADATA = ConfigKey(
+    "hoodie.bloom.index.use.metadata", BOOLEAN, "false", since="0.11.0",
+    doc=(
+        "BLOOM takes key ranges and bloom filters from the metadata table's column_stats and bloom_filters, where it "
+        "has them, not from the files."
+    )
+)
 BLOOM_UPDATE_PARTITION = ConfigKey(
     "hoodie.bloom.index.update.partition.path", BOOLEAN, "true",
     doc="GLOBAL_BLOOM moves a record whose partition changed; else it is updated where it is."

@@ -114,6 +114,7 @@ class WriteConfig:
     num_buckets: int | None = given_value(file.NUM_BUCKETS)
     hash_fields: tuple[str, ...] | None = given_value(file.HASH_FIELDS)
     bloom_prune_by_ranges: bool = value_of(file.BLOOM_PRUNE_BY_RANGES)
+    bloom_use_metadata: bool = value_of(file.BLOOM_USE_METADATA)
     bloom_update_partition: bool = value_of(file.BLOOM_UPDATE_PARTITION)
     simple_update_partition: bool = value_of(file.SIMPLE_UPDATE_PARTITION)
     record_update_partition: bool = value_of(file.RECORD_UPDATE_PARTITION)

@@ -13,6 +13,7 @@ from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slices import CommittedLogs, newest_with_ranges, pending_compactions
 from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.metadata_table.bloom_footers import with_footers
 from hudi_timeline.metadata_table.record_index import with_record_index
 from hudi_timeline.writing.bucket_index import with_groups
 from hudi_timeline.writing.write_plan import Plan, lookup_task
@@ -58,6 +59,8 @@ class LatestSlices:
         task = with_groups(lookup_task(plan), self.slices, snapshot, looks=keys)
         if task.index == RECORD_INDEX and not task.prepped:
             task = with_record_index(task, self.slices, snapshot)
+        if task.uses_filters and plan.config.bloom_use_metadata and not task.prepped:
+            task = with_footers(task, self.base_files, snapshot)
         logs = {
             s.base_file.path: s.log_files
             for of in self.slices.values()

@@ -39,7 +39,7 @@ from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.hashing_rings import load_rings, with_rings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.file_system_view.table_schema import keeping_defaults
-from hudi_timeline.metadata_table.record_index import about_record_index
+from hudi_timeline.metadata_table.record_index import about_lookup
 from hudi_timeline.options import parse_write_options
 from hudi_timeline.options.write_options import DUP_POLICY
 from hudi_timeline.services import inline_services
@@ -492,7 +492,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         )  # fmt: skip
         looked_up = engine.looked_up if looks_up else None
         transaction.warnings += advice(plan.storage, files, looked_up)
-        transaction.warnings += about_record_index(task, looked_up)
+        transaction.warnings += about_lookup(task, looked_up)
         return _finish(run, transaction, table, stats, lookup=looked_up)
 
 

@@ -11,7 +11,7 @@ from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ, newest_sli
 from hudi_timeline.file_system_view.hashing_rings import with_rings
 from hudi_timeline.file_system_view.listing import list_partitions
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, is_base_file
-from hudi_timeline.metadata_table.record_index import about_record_index
+from hudi_timeline.metadata_table.record_index import about_lookup
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.latest_slices import LatestSlices, refuse_planned, rows_of
 from hudi_timeline.writing.new_table import choose
@@ -148,7 +148,7 @@ def preview(
             asked = latest.look_up(plan, snapshot)
             frame = engine.tag(frame, plan.storage, latest.base_files, asked)
             looked_up = engine.looked_up
-            warnings += about_record_index(asked, looked_up)
+            warnings += about_lookup(asked, looked_up)
     elif plan.bucket is not None and frame is not None:
         task = lookup_task(plan)
         if snapshot is not None:
