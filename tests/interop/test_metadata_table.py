@@ -1,6 +1,7 @@
 """The metadata table under two writers: each keeps the other's, and both list the same files through it."""
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_format.storage.open import open_storage
@@ -184,3 +185,43 @@ def test_apache_hudi_1_0_lists_through_our_metadata_table(tmp_path, pool, table_
     assert listing_differences(table.path) == []
     read = pool.get("1.0.2").read(table.path, **SKIPPING)
     assert_same_rows(without_meta(read), table.model.table(), ["uuid"], ordered_columns=False)
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_apache_hudi_finds_in_our_metadata_table_what_it_finds_in_storage(tmp_path, apache, table_type):
+    """The comparisons of its HoodieMetadataTableValidator: listing, slices, statistics, filters, places of keys."""
+    shape = SHAPES["simple"]
+    table = Table(tmp_path / "t", shape, table_type, apache, INDEXES)
+    HudiTable.create(
+        str(table.path), shape.schema, name=shape.name, record_keys=list(shape.keys),
+        partition_fields=list(shape.partitions), ordering_fields=["ts"], table_type=table_type,
+    )  # fmt: skip
+    for step in ("ours insert", "ours upsert", "ours delete", "ours insert_overwrite", *["ours upsert"] * 8):
+        table.take(step)
+    ours_ = HudiTable.open(str(table.path))
+    rows = ours_.read().to_arrow()
+    keys = rows["_hoodie_record_key"].to_pylist()
+    said = apache.look_up(table.path, [*keys, "absent"], ["uuid", "ts", "city"])
+    assert said["table"] == said["storage"]
+    assert len(said["table"]["files"]) == len(ours_.inspect.partitions())
+    assert said["locations"].keys() == set(keys)
+    file_ids = dict(zip(keys, rows["_hoodie_file_name"].to_pylist(), strict=True))
+    for key, (partition, file_id) in said["locations"].items():
+        assert file_ids[key].startswith(file_id), key
+        assert partition == rows["_hoodie_partition_path"][keys.index(key)].as_py()
+    bases = [n for files in said["table"]["files"].values() for n in files if n.endswith(".parquet")]
+    assert sorted(said["filters"]) == sorted(bases)
+    for partition, files in said["table"]["files"].items():
+        for name in files:
+            if not name.endswith(".parquet"):
+                continue
+            stored = pq.read_table(
+                table.path / partition / name, columns=["_hoodie_record_key", "uuid", "ts", "city"]
+            )
+            there = set(stored["_hoodie_record_key"].to_pylist())
+            assert there & set(keys) <= set(said["filters"][name])
+            for column in ("uuid", "ts", "city"):
+                values = [v for v in stored[column].to_pylist() if v is not None]
+                low, high, nulls, count = said["statistics"][column][name]
+                assert (low, high) == (str(min(values)), str(max(values)))
+                assert (nulls, count) == (stored[column].null_count, stored.num_rows)

@@ -133,6 +133,12 @@ class SparkProcess:
         """Archive what is due in a table, without a write."""
         self._ask("archive", path=str(path), options=dict(options))
 
+    def look_up(
+        self, path: str | os.PathLike[str], keys: Sequence[str], columns: Sequence[str]
+    ) -> dict[str, Any]:
+        """What Apache Hudi's reader of the metadata table says, and what it finds in storage."""
+        return dict(self._ask("look_up", path=str(path), keys=list(keys), columns=list(columns)))
+
     def schedule_index(
         self, path: str | os.PathLike[str], partitions: Sequence[str], options: Mapping[str, str]
     ) -> str:

@@ -100,6 +100,68 @@ class Commands:
         finally:
             client.close()
 
+    def look_up(self, path: str, keys: list[str], columns: list[str]) -> dict[str, Any]:
+        """What Apache Hudi's own reader of the metadata table says of a table, beside what it finds in storage.
+
+        These are the comparisons of its HoodieMetadataTableValidator, which its bundle for Spark does not have.
+        """
+        jvm: Any = self.spark._jvm
+        engine = jvm.org.apache.hudi.client.common.HoodieSparkEngineContext(self.spark._jsc)
+        conf = jvm.org.apache.hudi.storage.hadoop.HadoopStorageConfiguration(
+            self.spark._jsc.hadoopConfiguration()
+        )
+        client = (
+            jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
+            .setConf(conf)
+            .setBasePath(path)
+            .build()
+        )
+        config = (
+            jvm.org.apache.hudi.common.config.HoodieMetadataConfig.newBuilder()
+            .enable(True)
+            .withMetadataIndexColumnStats(True)
+            .withMetadataIndexBloomFilter(True)
+            .withEnableRecordIndex(True)
+            .build()
+        )
+        without = jvm.org.apache.hudi.common.config.HoodieMetadataConfig.newBuilder().enable(False).build()
+        hudi = jvm.org.apache.hudi.metadata
+        table = hudi.HoodieTableMetadata.create(engine, client.getStorage(), config, path)
+        storage = hudi.HoodieTableMetadata.create(engine, client.getStorage(), without, path)
+        views = jvm.org.apache.hudi.common.table.view.FileSystemViewManager
+        out: dict[str, Any] = {}
+        for name, said, options in (("table", table, config), ("storage", storage, without)):
+            view = views.createInMemoryFileSystemView(engine, client, options)
+            out[name] = {
+                "files": {p: _files(jvm, said, path, p) for p in said.getAllPartitionPaths()},
+                "slices": {p: _slices(view, p) for p in said.getAllPartitionPaths()},
+            }
+        pairs = jvm.java.util.ArrayList()
+        for partition, files in out["table"]["files"].items():
+            for file in files:
+                if file.endswith(".parquet"):
+                    pairs.add(jvm.org.apache.hudi.common.util.collection.Pair.of(partition, file))
+        out["statistics"] = {
+            column: {
+                pair.getRight(): [
+                    _wrapped(s.getMinValue()),
+                    _wrapped(s.getMaxValue()),
+                    s.getNullCount(),
+                    s.getValueCount(),
+                ]
+                for pair, s in dict(table.getColumnStats(pairs, column)).items()
+            }
+            for column in columns
+        }
+        filters = dict(table.getBloomFilters(pairs))
+        out["filters"] = {
+            pair.getRight(): [key for key in keys if bloom.mightContain(key)]
+            for pair, bloom in filters.items()
+        }
+        found = dict(table.readRecordIndex(jvm.java.util.ArrayList(keys)))
+        out["locations"] = {key: [found[key].getPartitionPath(), found[key].getFileId()] for key in found}
+        return out
+
     def schedule_index(self, path: str, partitions: list[str], options: dict[str, str]) -> str:
         """Plan metadata partitions by Apache Hudi's own client; gives the plan's instant, "" for none."""
         types: Any = self.spark._jvm.org.apache.hudi.metadata.MetadataPartitionType
@@ -187,6 +249,27 @@ class Commands:
         if frame.columns:  # a command such as CREATE TABLE has none, and has run by now
             frame.coalesce(1).write.parquet(out)
         return round((time.monotonic() - began) * 1000)
+
+
+def _files(jvm: Any, metadata: Any, path: str, partition: str) -> dict[str, int]:
+    """Sizes by name of the files that Apache Hudi lists in a partition."""
+    folder = jvm.org.apache.hudi.storage.StoragePath(f"{path}/{partition}" if partition else path)
+    return {f.getPath().getName(): f.getLength() for f in metadata.getAllFilesInPartition(folder)}
+
+
+def _slices(view: Any, partition: str) -> list[list[str]]:
+    """Newest file slices of a partition by Apache Hudi's view: file id, instant, base file, logs."""
+    out = []
+    for part in view.getLatestFileSlices(partition).toArray():
+        base = part.getBaseFile().get().getFileName() if part.getBaseFile().isPresent() else ""
+        logs = sorted(log.getFileName() for log in part.getLogFiles().toArray())
+        out.append([part.getFileId(), part.getBaseInstantTime(), base, *logs])
+    return sorted(out)
+
+
+def _wrapped(bound: Any) -> str | None:
+    """A bound of statistics, as text."""
+    return None if bound is None else str(bound.getValue())
 
 
 def main() -> None:
