@@ -37,6 +37,7 @@ ONE_OF = {
     "test_written_by_us": 2,
     "test_same_as_apache": 2,
     "test_taking_turns": 2,
+    "test_altered": 2,
 }
 # Files of minutes go first, so that no worker ends with one while the other has nothing to do.
 LONGEST = (

@@ -146,6 +146,7 @@ def test_the_schema_of_the_user_chooses_columns_and_types(spark, written):
         (lambda s, df, p: s.sql("CREATE TABLE t (a int) USING `org.apache.hudi`"), "USING hudi"),
         (lambda s, df, p: s.sql(f"insert into hudi.`{p}` values (1)"), "by path"),
         (lambda s, df, p: s.sql(f"with a as (select 1) insert into hudi.`{p}` select * from a"), "by path"),
+        (lambda s, df, p: s.sql(f"alter table hudi.`{p}` drop column a"), "by path.*alter"),
         (lambda s, df, p: s.sql("select * from hudi_table_changes('t', 'cdc', '0')"), "by path"),
         (lambda s, df, p: df.write.format("hudi").sortBy("id").bucketBy(2, "id").save(p), "bucketBy"),
     ],

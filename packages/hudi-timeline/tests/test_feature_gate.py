@@ -1,13 +1,14 @@
 """The feature gate: one line for each feature that a table may have and we do not handle."""
 
 import json
+from functools import partial
 
 import pytest
 
 from hudi_format.errors import UnsupportedError
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import feature_gate, table_config
-from hudi_timeline.feature_gate import GATE, check_read, check_write
+from hudi_timeline.feature_gate import GATE, check_read, check_service, check_write
 from hudi_timeline.options.transaction_config import TransactionConfig, parse_transaction_options
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.avro_files import empty_replace_request, render
@@ -84,7 +85,7 @@ CASES = [
         {".hoodie/.aux/.bootstrap/.partitions/x.hfile": b"x"},
         "write",
     ),
-    ("schema on read", "schema on read", {}, {f".hoodie/.schema/{T}.schemacommit": b"{}"}, "write"),
+    ("schema on read", "schema on read", {}, {f".hoodie/.schema/{T}.schemacommit": b"{}"}, "service"),
     ("pending restore", "pending restore", {}, {f".hoodie/{T}.restore.requested": b"x"}, "write"),
     ("restore inflight", "pending restore", {}, {f".hoodie/{T}.restore.inflight": b""}, "write"),
     (
@@ -161,14 +162,17 @@ def refusal(check, *arguments):
 )
 def test_the_gate(tmp_path, feature, properties, files, refused):
     storage, config, timeline = table(tmp_path, properties, files)
-    for access, check in (("read", check_read), ("write", check_write)):
-        error = refusal(check, storage, config, timeline)
+    by_name = partial(check_service, also=["schema on read"])
+    for access, check in (("read", check_read), ("write", check_write), ("service", by_name)):
+        if access == "service" and refused != "service":
+            continue
+        error = refusal(check, storage, config, timeline, *([TransactionConfig()] * (access == "service")))
         assert (error is not None) == (access in refused), access
         if error is not None:
             assert error.details["feature"] == feature
             assert error.remedy
             assert error.table == storage.uri
-            assert access in error.message
+            assert access in error.message or access == "service"
 
 
 def test_every_entry_of_the_gate_has_a_case_and_every_case_an_entry():

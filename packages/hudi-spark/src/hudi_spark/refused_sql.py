@@ -41,6 +41,7 @@ _ROWS = {
     "merge": "join source and table as frames, and write the result with the operation upsert; or use "
     "HudiTable.open(path).merge(...) of hudi_timeline.",
     "insert": SAVE,
+    "alter": "use HudiTable.open(path).alter() of hudi_timeline, or the command `hudi alter`.",
 }
 # What Apache Hudi's procedures are here.
 _PROCEDURES = {

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from hudi_format.errors import MissingColumnError, SchemaError
 from hudi_format.schema.meta_fields import META_COLUMNS
 from hudi_spark.writing.writer import last_commit
+from hudi_timeline import HudiTable
 
 WRITE = "hoodie.datasource.write."
 NULLS = {"hoodie.write.set.null.for.missing.columns": "true"}
@@ -185,3 +186,23 @@ def test_values_that_do_not_fit_fail_the_write_and_leave_nothing(spark, path, tr
     save(spark.sql("select 'b' id, 'x' city, 1L ts, 2.5D v"), path, trips)
     rows = spark.read.format("hudi").load(path).select("id", "v").collect()
     assert {(r.id, str(r.v)) for r in rows} == {("a", "1.25"), ("b", "2.50")}
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_writes_go_on_after_columns_were_changed(spark, path, trips, kind):
+    """Files and logs of before are read by column id, by readers and by the workers that rewrite them."""
+    options = {**trips, WRITE + "table.type": kind}
+    save(
+        spark.createDataFrame([("a", "x", 1, 7), ("b", "x", 1, 7)], "id string, city string, ts long, n int"),
+        path,
+        options,
+    )
+    table = HudiTable.open(path)
+    table.alter().rename("n", "m").add("n", "string").execute()
+    rows = spark.createDataFrame(
+        [("b", "x", 2, 8, "new")], "id string, city string, ts long, m int, n string"
+    )
+    save(rows, path, options)
+    found = spark.read.format("hudi").load(path).select("id", "m", "n").collect()
+    assert {tuple(r) for r in found} == {("a", 7, None), ("b", 8, "new")}
+    assert table.verify(deep=True) == []

@@ -23,6 +23,7 @@ from hudi_timeline.timeline.instant import RESTORE, Instant
 
 READ = "read"
 WRITE = "write"
+SERVICE = "service"  # only those services that ask for it
 BOTH = (READ, WRITE)
 
 METADATA_BOOTSTRAP_INSTANT = "00000000000001"
@@ -236,7 +237,7 @@ GATE: tuple[Entry, ...] = (
     Entry("key generator", (WRITE,), _key_generator, _APACHE_WRITE),
     Entry("metadata-only bootstrap", (WRITE,), _metadata_bootstrap, _APACHE_WRITE),
     Entry("bootstrap", (WRITE,), _bootstrap, _APACHE_WRITE),
-    Entry("schema on read", (WRITE,), _schema_history, _APACHE_WRITE),
+    Entry("schema on read", (SERVICE,), _schema_history, "do it with Apache Hudi."),
     Entry(
         "pending restore",
         (WRITE,),
@@ -318,7 +319,7 @@ def check_service(
     """
     facts = TableFeatures(storage, config, timeline, options)
     features = _SERVICE_FEATURES.union(also).difference(allowed)
-    _check("change", facts, [e for e in GATE if e.feature in features and WRITE in e.applies])
+    _check("change", facts, [e for e in GATE if e.feature in features and e.applies != (READ,)])
 
 
 def check_read(storage: Storage, config: TableConfig, timeline: Timeline | None = None) -> None:

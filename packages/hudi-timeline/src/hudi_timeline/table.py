@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from hudi_timeline.keys.key_history import KeyHistory
     from hudi_timeline.reading.checkpoints import ConvertedCheckpoint
     from hudi_timeline.reading.point_lookup import KeptIndex, Keys
+    from hudi_timeline.services.alter import AlterBuilder
     from hudi_timeline.services.archival import ArchiveResult
     from hudi_timeline.services.buckets.resize_plan import ResizePlan
     from hudi_timeline.services.buckets.resize_tasks import Runner as ResizeRunner
@@ -518,6 +519,15 @@ class HudiTable:
 
         given = self._given(options)
         return delete_where(self._storage, rows_or_filter, given, validators, self.read, dry_run=dry_run)
+
+    def alter(self, *, options: Options = None) -> AlterBuilder:
+        """Changes of columns: add, rename, drop, widen, move; files stay (schema on read).
+
+        trips.alter().add("note", "string", after="city").rename("fare", "price").execute()
+        """
+        from hudi_timeline.services.alter import alter_of
+
+        return alter_of(self._storage, self._given(options))
 
     def delete_partitions(
         self, partitions: str | Iterable[str], *, missing_ok: bool = False, options: Options = None,

@@ -54,6 +54,12 @@ def on_newest(pattern: str, change: Callable[[Path], Any]) -> Arrange:
     return arrange
 
 
+def broken_history(commit: Path) -> None:
+    folder = commit.parent / ".schema"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{commit.stem}.schemacommit").write_bytes(b"{}")
+
+
 def commit_names_a_missing_file(path: Path) -> None:
     file = newest(path, ".hoodie/*.commit")
     found = json.loads(file.read_bytes())
@@ -111,7 +117,7 @@ STATES = [
     Bad("ORC base files", "HUDI-E0201", upsert, set_to(hoodie__table__base__file__format="ORC")),
     Bad("a key generator of the user's", "HUDI-E0201", upsert,
         set_to(hoodie__table__keygenerator__class="com.example.Keys")),
-    Bad("a schema-on-read history", "HUDI-E0201", upsert, write(f".hoodie/.schema/{LATER}.schemacommit", b"{}")),
+    Bad("a schema history of another form", "HUDI-E0401", upsert, on_newest(".hoodie/*.commit", broken_history)),
     Bad("a restore that is not finished", "HUDI-E0201", upsert, write(f".hoodie/{LATER}.restore.inflight")),
     Bad("a bootstrap whose data lie elsewhere", "HUDI-E0201", upsert,
         write(".hoodie/00000000000001.commit", b'{"partitionToWriteStats":{}}')),

@@ -36,6 +36,7 @@ from hudi_format.parquet.layout import NO_OBSERVER, KeyObserver, ParquetConfig
 from hudi_format.parquet.reader import Pieces
 from hudi_format.parquet.writer import BaseFileWriter
 from hudi_format.schema.evolution import conform
+from hudi_format.schema.internal_schema import Reading
 from hudi_format.schema.meta_fields import (
     COMMIT_SEQNO,
     COMMIT_TIME,
@@ -187,6 +188,7 @@ def merge_file(
     counter: RowCounter | None = None,
     limit: MemoryLimit | None = None,
     changes: CdcWriter | None = None,
+    reading: Reading | None = None,
 ) -> WriteStat:
     """Rewrite a base file with records merged by key; returns its statistics.
 
@@ -198,6 +200,7 @@ def merge_file(
         carry: makes one that goes on from the old file's footer instead, where that can be.
         limit: records that are more than it lets hold are handled piece by piece, apart from their keys.
         changes: takes what the merge changes; it is closed, or removed where the merge fails.
+        reading: how the old file is read by column id, where it has another version of the schema; else None.
     """
     began = time.monotonic()
     counter = counter or RowCounter()
@@ -218,8 +221,10 @@ def merge_file(
         appended = carry(stored_file.entries(), stored_file.num_rows)
         if appended is None:
             appended = writer.observer = observer()
-        kept = _kept(writer, stored_file, spec, incoming.rows.num_rows)
-        for number, group in _old_groups(stored_file, old, spec, kept, index if folding is None else None):
+        kept = _kept(writer, stored_file, spec, incoming.rows.num_rows, reading)
+        for number, group in _old_groups(
+            stored_file, old, spec, kept, index if folding is None else None, reading
+        ):
             if group is None:
                 kept.whole(number, _constant(spec.name, len(counter.take(stored_file.rows(number)))))
                 continue
@@ -322,11 +327,13 @@ def concat_file(
     guard: Callable[[], None] = _no_guard,
     counter: RowCounter | None = None,
     changes: CdcWriter | None = None,
+    reading: Reading | None = None,
 ) -> WriteStat:
     """Rewrite a base file with rows appended, whatever their keys; returns its statistics.
 
     Args:
         changes: takes the new rows; it is closed, or removed where the write fails.
+        reading: as of `merge_file`.
     """
     began = time.monotonic()
     counter = counter or RowCounter()
@@ -339,8 +346,10 @@ def concat_file(
         appended = carry(stored_file.entries(), stored_file.num_rows)
         if appended is None:
             appended = writer.observer = observer()
-        kept = _kept(writer, stored_file, spec, 0)
-        for number, group in _old_groups(stored_file, old, spec, kept, KeyIndex(pa.array([], pa.string()))):
+        kept = _kept(writer, stored_file, spec, 0, reading)
+        for number, group in _old_groups(
+            stored_file, old, spec, kept, KeyIndex(pa.array([], pa.string())), reading
+        ):
             if group is None:
                 kept.whole(number, _constant(spec.name, len(counter.take(stored_file.rows(number)))))
             else:
@@ -381,12 +390,20 @@ def _rewriting(storage: Storage, spec: FileSpec, old: Pieces, incoming: int | No
     )  # fmt: skip
 
 
-def _kept(writer: BaseFileWriter, stored: Pieces, spec: FileSpec, more_rows: int) -> KeptGroups:
-    return KeptGroups(writer, stored.chunks() if spec.virtual is None else None, more_rows)
+def _kept(
+    writer: BaseFileWriter, stored: Pieces, spec: FileSpec, more_rows: int, reading: Reading | None
+) -> KeptGroups:
+    by_name = spec.virtual is None and reading is None
+    return KeptGroups(writer, stored.chunks() if by_name else None, more_rows)
 
 
 def _old_groups(
-    stored: Pieces, old: BaseFile, spec: FileSpec, kept: KeptGroups, index: KeyIndex | None
+    stored: Pieces,
+    old: BaseFile,
+    spec: FileSpec,
+    kept: KeptGroups,
+    index: KeyIndex | None,
+    reading: Reading | None,
 ) -> Iterator[tuple[int, pa.Table | None]]:
     """The old file in pieces, in the schema to write, run columns as dictionaries, each with its row group's number.
 
@@ -402,7 +419,7 @@ def _old_groups(
                 continue
             pieces = iter([_whole(stored, number, keys)])
         for group in pieces:
-            yield number, _to_write(group, old, spec)
+            yield number, _to_write(group, old, spec, reading)
 
 
 def _whole(stored: Pieces, number: int, keys: pa.Table | None) -> pa.Table:
@@ -412,7 +429,7 @@ def _whole(stored: Pieces, number: int, keys: pa.Table | None) -> pa.Table:
     return rest if keys is None else rest.append_column(RECORD_KEY, keys.column(0)).select(names)
 
 
-def _to_write(group: pa.Table, old: BaseFile, spec: FileSpec) -> pa.Table:
+def _to_write(group: pa.Table, old: BaseFile, spec: FileSpec, reading: Reading | None) -> pa.Table:
     columns = {}
     for name in META_COLUMNS:
         if group.schema.get_field_index(name) < 0:
@@ -421,10 +438,20 @@ def _to_write(group: pa.Table, old: BaseFile, spec: FileSpec) -> pa.Table:
                 remedy="this version cannot write tables without meta columns.",
             )  # fmt: skip
         columns[name] = group.column(name)
-    data = conform(group.select([n for n in group.schema.names if n not in columns]), spec.schema)
+    data = by_id(group.select([n for n in group.schema.names if n not in columns]), spec.schema, reading)
     if spec.virtual is not None:
         columns[RECORD_KEY] = record_keys(data, spec.virtual)
     return pa.table([*columns.values(), *data.columns], names=[*columns, *spec.schema.names])
+
+
+def by_id(rows: pa.Table, schema: pa.Schema, reading: Reading | None) -> pa.Table:
+    """Rows of a file in a schema: by column id where a mapping is given, else by name."""
+    if reading is None:
+        return conform(rows, schema)
+    stored = reading.stored(schema)
+    if not len(stored):
+        return pa.table([pa.nulls(rows.num_rows, f.type) for f in schema], schema=schema)
+    return reading.given(conform(rows, stored), schema)
 
 
 def _stored_ordering(group: pa.Table, name: str | None, rule: MergeRule) -> pa.Array | pa.ChunkedArray | None:

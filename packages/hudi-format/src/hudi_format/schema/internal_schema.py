@@ -39,12 +39,16 @@ class SchemaColumn:
     Attributes:
         kind: `record`, `array`, `map`, or the type's text, such as `long` and `decimal(12, 4)`.
         inside: fields of a record; the element of an array; key and value of a map.
+        optional: whether it may be null.
+        doc: its description, None for none.
     """
 
     id: int
     name: str
     kind: str
     inside: tuple[SchemaColumn, ...] = ()
+    optional: bool = field(default=True, compare=False)
+    doc: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +57,12 @@ class SchemaVersion:
 
     Attributes:
         version: the instant as a number; 0 for what was there before the first ALTER.
+        most: the greatest id that a column has or had, -1 where it is not said: ids are not given again.
     """
 
     version: int
     columns: tuple[SchemaColumn, ...]
+    most: int = field(default=-1, compare=False)
 
 
 def parse_version(text: str) -> SchemaVersion:
@@ -98,31 +104,49 @@ def _get(node: Any, key: str, kind: type) -> Any:
 
 def _version(node: Any) -> SchemaVersion:
     version = _get(node, "version_id", int)
-    return SchemaVersion(version, _fields(node, 0))
+    most = node.get("max_column_id")
+    return SchemaVersion(version, _fields(node, 0), most if isinstance(most, int) else -1)
 
 
 def _fields(node: Any, depth: int) -> tuple[SchemaColumn, ...]:
     fields = _get(node, "fields", list)
-    out = [_column(_get(f, "id", int), _get(f, "name", str), f.get("type"), depth) for f in fields]
+    out = [
+        _column(
+            _get(f, "id", int), _get(f, "name", str), f.get("type"), depth, f.get("optional"), f.get("doc")
+        )
+        for f in fields
+    ]
     if len({c.name for c in out}) < len(out) or len({c.id for c in out}) < len(out):
         raise CorruptFileError("a schema version with two columns of one name or id")
     return tuple(out)
 
 
-def _column(id: int, name: str, kind: Any, depth: int) -> SchemaColumn:
+def _column(
+    id: int, name: str, kind: Any, depth: int, optional: object = True, doc: object = None
+) -> SchemaColumn:
+    may, text = optional is not False, doc if isinstance(doc, str) else None
     if depth > MAX_DEPTH:
         raise CorruptFileError("a schema version nested too deeply")
     if isinstance(kind, str):
-        return SchemaColumn(id, name, kind)
+        return SchemaColumn(id, name, kind, (), may, text)
     shape = _get(kind, "type", str)
     if shape == _RECORD:
-        return SchemaColumn(id, name, shape, _fields(kind, depth + 1))
+        return SchemaColumn(id, name, shape, _fields(kind, depth + 1), may, text)
     if shape == _ARRAY:
-        element = _column(_get(kind, "element_id", int), "element", kind.get("element"), depth + 1)
-        return SchemaColumn(id, name, shape, (element,))
+        element = _column(
+            _get(kind, "element_id", int),
+            "element",
+            kind.get("element"),
+            depth + 1,
+            kind.get("element_optional"),
+        )
+        return SchemaColumn(id, name, shape, (element,), may, text)
     if shape == _MAP:
-        parts = [_column(_get(kind, f"{n}_id", int), n, kind.get(n), depth + 1) for n in ("key", "value")]
-        return SchemaColumn(id, name, shape, tuple(parts))
+        parts = [
+            _column(_get(kind, f"{n}_id", int), n, kind.get(n), depth + 1, kind.get(f"{n}_optional"))
+            for n in ("key", "value")
+        ]
+        return SchemaColumn(id, name, shape, tuple(parts), may, text)
     raise CorruptFileError(f"a schema version with column {name} of unknown type {shape[:40]!r}")
 
 

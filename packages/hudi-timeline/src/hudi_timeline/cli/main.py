@@ -28,6 +28,7 @@ from hudi_timeline.cli import (
     verify,
 )
 from hudi_timeline.cli.buckets import buckets
+from hudi_timeline.cli.columns import alter
 from hudi_timeline.cli.compactions import compactions
 from hudi_timeline.cli.indexes import indexes
 from hudi_timeline.cli.locks import locks
@@ -322,6 +323,7 @@ app.add_typer(compactions, name="compact")
 app.add_typer(buckets, name="buckets")
 app.add_typer(indexes, name="index")
 app.add_typer(locks, name="lock")
+app.add_typer(alter, name="alter")
 conversions.add_to(app)
 verify.add_to(app)
 capsule.add_to(app)

@@ -94,17 +94,24 @@ def _named_before(snapshot: TableSnapshot, instant: Instant) -> bool:
     return any(snapshot.commits.get(i).extra.get(LATEST_SCHEMA) for i in named)
 
 
-def _history(snapshot: TableSnapshot) -> tuple[SchemaVersion, ...]:
-    """All versions in the newest valid schemacommit."""
-    from hudi_format.schema.internal_schema import parse_versions
-
+def history_file(snapshot: TableSnapshot) -> str:
+    """Path of the newest valid schemacommit; "" where the table has no schema history."""
+    if snapshot.timeline.lacks(FOLDER.rpartition("/")[2]):
+        return ""
     storage, visible = snapshot.storage, snapshot.visible()
     names = sorted(e.name for e in storage.list(FOLDER) if not e.is_dir and e.name.endswith(SUFFIX))
     # From table version 8 on a name has the completion time too: `<requested>_<completed>.schemacommit`.
     valid = [n for n in names if n.removesuffix(SUFFIX).partition("_")[0] in visible]
-    if not valid:
+    return f"{FOLDER}/{valid[-1]}" if valid else ""
+
+
+def _history(snapshot: TableSnapshot) -> tuple[SchemaVersion, ...]:
+    """All versions in the newest valid schemacommit."""
+    from hudi_format.schema.internal_schema import parse_versions
+
+    storage, path = snapshot.storage, history_file(snapshot)
+    if not path:
         return ()
-    path = f"{FOLDER}/{valid[-1]}"
     try:
         return read_whole(storage, path, parse_versions)
     except FileNotFoundError:
@@ -302,4 +309,11 @@ def _gap(column: str, kind: Any, default: Any, by_reference: bool, table: str) -
     return Default(None)
 
 
-__all__ = ["keeping_defaults", "refuse_unwritable", "with_defaults", "with_defaults_of_table"]
+__all__ = [
+    "LATEST_SCHEMA",
+    "history_file",
+    "keeping_defaults",
+    "refuse_unwritable",
+    "with_defaults",
+    "with_defaults_of_table",
+]

@@ -48,7 +48,7 @@ from hudi_timeline.keys.duplicates import DUPLICATES, copies, described, find
 from hudi_timeline.keys.keyed_slices import KeyedSlices, Writers
 from hudi_timeline.options.compaction_config import CompactionConfig, parse_compaction_options
 from hudi_timeline.options.service_options import DedupeType
-from hudi_timeline.services.compaction.compaction_executor import HARMED
+from hudi_timeline.services.compaction.compaction_executor import BY_NAME
 from hudi_timeline.services.compaction.slice_tasks import CompactionTask, make_tasks, stored_schema_text
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.instant import COMMIT, DELTA_COMMIT, INFLIGHT, instant_path
@@ -100,7 +100,7 @@ def deduplicate(
     # Before anything is announced: a table whose base files are not to be written, or that has no such partition.
     snapshot = context.look()
     feature_gate.check_service(
-        context.storage, snapshot.config, snapshot.timeline, context.options, also=HARMED
+        context.storage, snapshot.config, snapshot.timeline, context.options, also=BY_NAME
     )
     choose = partial(_Choice.of, partitions=partitions, kind=kind, config=config, across=across_partitions)
     if dry_run:

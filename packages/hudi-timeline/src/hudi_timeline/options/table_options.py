@@ -284,5 +284,7 @@ SCHEMA_ON_READ = ConfigKey(
         "Reads: older files are read by column id where the table has a schema history (ALTER TABLE); so they are if "
         "it is not given. false: by name."
     ),
-    unsupported=Unsupported(is_true, "schema on read", "leave it out; columns may be added and widened")
+    unsupported=Unsupported(
+        is_true, "schema on read", "leave it out: a history that is there is kept; HudiTable.alter() begins one"
+    )
 )

@@ -91,7 +91,7 @@ UNSUPPORTED = (
         "hoodie.streamer.schemaprovider.registry.targetUrl", "a schema registry", _SCHEMA_FILE,
         alternatives=("hoodie.deltastreamer.schemaprovider.registry.targetUrl",)
     ),
-    refused_if_given("hoodie.internal.schema", "schema on read", "leave it out; columns may be added and widened"),
+    refused_if_given("hoodie.internal.schema", "schema on read", "leave it out: HudiTable.alter() changes columns"),
     refused_if_given(
         "hoodie.table.create.schema", "a schema as an option",
         "create the table with HudiTable.create, or let the first write make it"

@@ -29,6 +29,7 @@ from hudi_timeline.timeline.instant import Instant
 from hudi_timeline.transaction import conflict_resolution
 from hudi_timeline.transaction.conflict_resolution import Rivals
 from hudi_timeline.transaction.conflict_strategies import ConflictStrategy, SimpleConcurrentFileWrites
+from hudi_timeline.transaction.schema_history import ALTER_SCHEMA
 from hudi_timeline.transaction.write_basis import Basis
 
 # In the commit's extraMetadata: the columns that its writer dropped because its options said so, as a JSON list.
@@ -91,6 +92,17 @@ def _rebased(
             this write adds.
     """
     own_text = metadata.schema_text
+    altered = next((i for i, c in rivals.commits.items() if c.operation == ALTER_SCHEMA), None)
+    if altered is not None or (
+        metadata.operation == ALTER_SCHEMA and any(map(_schema_text, rivals.commits.values()))
+    ):
+        # By names alone a renamed column would come back beside itself.
+        what = (
+            "columns were changed" if altered is not None else "rows were written with other columns in mind"
+        )
+        raise rivals.changes.conflict(
+            f"{what} meanwhile", table=now.storage.uri, instant=instant, read_again=True
+        )
     texts = {i: text for i, c in rivals.commits.items() if (text := _schema_text(c)) and text != own_text}
     if not texts or not own_text:
         return metadata, ""

@@ -64,6 +64,7 @@ from hudi_timeline.transaction import (
     overwrite,
     rollback_executor,
     rollback_guard,
+    schema_history,
     schema_rebase,
     settings_change,
 )
@@ -420,8 +421,7 @@ class Transaction:
         metadata = self.metadata_of(stats, replaced=replaced, schema_text=schema_text, extra=extra)
         if metadata.replaced and self.action != REPLACE_COMMIT:
             raise ValueError("only a replacecommit replaces file groups")
-        empty = not metadata.partition_to_stats and not metadata.replaced
-        if empty and not self._options.allow_empty and not even_if_empty:
+        if not (metadata.stats or metadata.replaced or self._options.allow_empty or even_if_empty):
             self.abort(f"{ALLOW_EMPTY_COMMIT}=false")
             return metadata
         if self._options.consistency_check:
@@ -444,9 +444,10 @@ class Transaction:
         recheck: schema_rebase.Recheck | None,
     ) -> CommitMetadata:
         metadata, now = self._check_ours(metadata, recheck)
+        metadata, history = schema_history.continued(now, self.instant, metadata)
         prepared: list[Participant] = []
         try:
-            for participant in participants:
+            for participant in (*participants, *history):
                 prepared.append(participant)
                 participant.prepare(self, metadata)
             self._delete_other_attempts(metadata)
@@ -512,8 +513,7 @@ class Transaction:
         """Delete marked files that the commit does not name: failed and repeated attempts."""
         kept = {path for s in metadata.stats for path in s.paths}
         found = markers.list_markers(self.storage, self.instant)
-        own = (*markers.own_files(found, self.instant), *markers.log_files(found, self.instant))
-        for marker in own:
+        for marker in (*markers.own_files(found, self.instant), *markers.log_files(found, self.instant)):
             if marker.path not in kept:
                 self.storage.delete(marker.path)
                 flush(self.storage, [marker.path], written=False)

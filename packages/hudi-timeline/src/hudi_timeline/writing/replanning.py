@@ -24,6 +24,7 @@ from hudi_timeline.options import WriteConfig
 from hudi_timeline.timeline.instant import REPLACE_COMMIT
 from hudi_timeline.transaction.conflict_resolution import Rivals
 from hudi_timeline.transaction.ring_files import refuse_new_rings
+from hudi_timeline.transaction.schema_history import ALTER_SCHEMA
 from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.transaction.write_basis import Basis, Changes
 from hudi_timeline.writing.bucket_index import refuse_second_groups
@@ -71,6 +72,15 @@ class Replanner:
         since = plan.basis.changes(*now)
         if not since:
             return plan
+
+        for instant in since.written:
+            if snapshot.commits.get(instant).operation == ALTER_SCHEMA:
+                raise since.conflict(
+                    f"columns were changed by {instant.time}, and the rows have those of before",
+                    table=plan.storage.uri,
+                    instant=transaction.instant,
+                    read_again=True,
+                )
 
         def refuse(why: str, remedy: str = "") -> HudiError:
             return since.conflict(why, table=plan.storage.uri, instant=transaction.instant, remedy=remedy)

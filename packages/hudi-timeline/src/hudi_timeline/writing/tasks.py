@@ -20,6 +20,7 @@ from hudi_format.merge.payloads import MergeRule, payload_rule
 from hudi_format.model import BaseFile
 from hudi_format.parquet.layout import ParquetConfig
 from hudi_format.schema.evolution import conform
+from hudi_format.schema.internal_schema import ReadEvolution, Reading
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.key_observer import BloomSettings
 from hudi_index.bucket import BucketIndex
@@ -90,6 +91,7 @@ class WriteContext:
         seed: of the file ids of new file groups, with the instant; "" for random ones.
         early: looks at the markers of other writers before a file is begun; None where the options do not ask for it.
         logged: log files of the base files that stored records are taken from (`STORED_IN`); None where there are none.
+        evolution: how older files are read by column id, where the table has a schema history; else None.
     """
 
     storage: Storage
@@ -118,6 +120,11 @@ class WriteContext:
     early: EarlyDetection | None = None
     seed: str = ""
     logged: LoggedFiles | None = None
+    evolution: ReadEvolution | None = None
+
+    def reading(self, file: BaseFile) -> Reading | None:
+        """Mapping of a base file's columns; None where names tell them."""
+        return None if self.evolution is None else self.evolution.reading(file.instant)
 
     def row_schema(self) -> pa.Schema:
         """Columns of a worker's rows: record key, then the needed data columns.

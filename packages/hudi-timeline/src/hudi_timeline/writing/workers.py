@@ -15,8 +15,17 @@ import pyarrow as pa
 
 from hudi_format.arrow.spill import gather, is_large, windows
 from hudi_format.errors import HudiError
+from hudi_format.file_names import parse_base_file
 from hudi_format.file_slice.cdc_writer import CdcWriter
-from hudi_format.file_slice.writer import Carry, FileSpec, Incoming, RowCounter, concat_file, merge_file
+from hudi_format.file_slice.writer import (
+    Carry,
+    FileSpec,
+    Incoming,
+    RowCounter,
+    by_id,
+    concat_file,
+    merge_file,
+)
 from hudi_format.keygen.record_keys import nested_column, with_instant
 from hudi_format.merge.key_index import KeyIndex, precombine
 from hudi_format.merge.ordering import ordering_column
@@ -32,7 +41,6 @@ from hudi_format.model import BaseFile, WriteStat
 from hudi_format.parquet.footer import read_entries
 from hudi_format.parquet.layout import KeyObserver
 from hudi_format.parquet.reader import iter_row_groups, read_keys
-from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import META_COLUMNS, RECORD_KEY
 from hudi_index.bloom.key_observer import (
     BLOOM,
@@ -96,6 +104,8 @@ def _merged(context: WriteContext, path: str, rows: pa.Table) -> list[tuple[np.n
     name = context.ordering_field if context.rule.against_stored != Order.LATER else None
     ordering = nested_column(rows, name) if name else None
     out = []
+    file = parse_base_file(*path.rpartition("/")[::2])
+    reading = None if file is None else context.reading(file)
     for group in _stored(context, path, rows.column(RECORD_KEY)):
         found = index.find(group.column(RECORD_KEY))
         hits = np.flatnonzero(found >= 0)
@@ -103,8 +113,8 @@ def _merged(context: WriteContext, path: str, rows: pa.Table) -> list[tuple[np.n
             continue
         at = found[hits]
         stored = group.take(pa.array(hits))
-        stored = conform(
-            stored.select([n for n in stored.schema.names if n not in META_COLUMNS]), context.schema
+        stored = by_id(
+            stored.select([n for n in stored.schema.names if n not in META_COLUMNS]), context.schema, reading
         )
         met = decide(
             at, context.rule, stored_ordering=nested_column(stored, name) if name else None, ordering=ordering
@@ -256,7 +266,7 @@ def _concat(
     stat = concat_file(
         context.storage, spec, old, _pieces(context, rows),
         observer=partial(new_observer, context), carry=_carried(context, 0), guard=guard, counter=counter,
-        changes=changes,
+        changes=changes, reading=context.reading(old),
     )  # fmt: skip
     confirm(context, guard, *stat.paths)
     return stat
@@ -309,7 +319,7 @@ def _merge(
     stat = merge_file(
         context.storage, spec, old, incoming,
         observer=partial(new_observer, context), carry=_carried(context, most_deleted),
-        guard=guard, counter=counter, limit=context.memory, changes=changes,
+        guard=guard, counter=counter, limit=context.memory, changes=changes, reading=context.reading(old),
     )  # fmt: skip
     confirm(context, guard, *stat.paths)
     return stat

@@ -40,7 +40,7 @@ from hudi_index.lookup import BLOOM, GLOBAL_BLOOM, GLOBAL_KINDS, SIMPLE, LookupT
 from hudi_timeline import feature_gate, table_config
 from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
-from hudi_timeline.file_system_view.table_schema import refuse_unwritable, with_defaults_of_table
+from hudi_timeline.file_system_view.table_schema import with_defaults_of_table
 from hudi_timeline.options import WriteConfig, check_against_table
 from hudi_timeline.options.allowed_functions import table_merge_rule
 from hudi_timeline.options.compaction_config import refuse_without_logs
@@ -57,6 +57,7 @@ from hudi_timeline.timeline.instant import (
     instant_path,
 )
 from hudi_timeline.transaction import early_conflicts, overwrite
+from hudi_timeline.transaction.schema_history import refuse_unwritable_schema, written_evolution
 from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.transaction.write_basis import NOTHING, Basis
 from hudi_timeline.writing import bucket_index, keys
@@ -222,11 +223,10 @@ def plan_for(
     asked_archive, unwritten, bucketed = False, True, ""
     if snapshot is not None:
         stored = snapshot.stored_schema
-        writes = snapshot.timeline.completed_writes()
-        refuse_unwritable(writes, snapshot.commits, snapshot.config.create_schema, storage.uri)
+        refuse_unwritable_schema(snapshot)
         looks_up = operation in ("upsert", "delete") or config.duplicate_policy != "none"
         recorded, asked_archive = remembered_index(snapshot, far=looks_up)
-        unwritten = not writes and not asked_archive
+        unwritten = not snapshot.timeline.completed_writes() and not asked_archive
         if recorded is None and (bucketed := bucket_index.bucketed_files(snapshot)) and not looks_up:
             recorded, asked_archive = remembered_index(snapshot, far=True)
     names = [] if data is None else engine.schema(data).names
@@ -272,9 +272,7 @@ def plan_for(
 
     if operation in ("delete", "delete_partition"):
         if stored is None:
-            raise NotAHudiTableError(
-                "the table has no schema yet, so it has no rows to delete", table=storage.uri
-            )
+            raise NotAHudiTableError("the table has no schema yet: it has no rows", table=storage.uri)
         schema = stored
         roots = dict.fromkeys(n.partition(".")[0] for n in (*key_spec.key_fields, *key_spec.partition_fields))
         input_schema = pa.schema([])
@@ -588,4 +586,5 @@ def write_context(plan: Plan, transaction: Transaction, table: TableConfig) -> W
         bucket=plan.bucket,
         seed=f"{c.transaction.seed}\0{transaction.instant}" if c.transaction.seed else "",
         early=early_conflicts.of(transaction, c.transaction, by_bucket=plan.bucket is not None),
+        evolution=written_evolution(transaction.snapshot, plan.schema, transaction.instant),
     )

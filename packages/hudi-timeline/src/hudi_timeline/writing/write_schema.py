@@ -42,6 +42,7 @@ from hudi_format.schema.meta_fields import without_meta
 from hudi_format.storage.open import folder_and_name, open_beside
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.file_system_view.table_schema import history_file
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.options.table_options import (
     SCHEMA_MODE,
@@ -427,7 +428,7 @@ __all__ = ["GivenSchema", "given_schema"]
 def former_schemas(snapshot: TableSnapshot | None) -> Iterator[pa.Schema]:
     """Schemas of the active timeline's commits, newest first, read lazily."""
     seen: set[str] = set()
-    if snapshot is None:
+    if snapshot is None or history_file(snapshot):  # the history tells columns of one name apart
         return
     for instant in reversed(snapshot.timeline.completed_writes()):
         text = snapshot.commits.get(instant).schema_text

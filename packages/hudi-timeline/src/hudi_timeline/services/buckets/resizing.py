@@ -118,6 +118,9 @@ def resize(
         CLUSTER,
         read=snapshot.commits.get,
     )
+    feature_gate.check_service(
+        snapshot.storage, snapshot.config, snapshot.timeline, context.options, also=("schema on read",)
+    )
     found = plan or planned(snapshot)  # what is refused is refused before there is an instant
     make_resize_tasks(snapshot, "0", found.moves, found.index("0"), config.files)
     if dry_run or not found:

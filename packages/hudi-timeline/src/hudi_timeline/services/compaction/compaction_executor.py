@@ -18,6 +18,7 @@ from hudi_timeline.concurrency.heartbeat import Heartbeat
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.file_system_view.table_schema import with_history
 from hudi_timeline.metadata_table.mirror import mirror_write
 from hudi_timeline.options.compaction_config import CompactionConfig
 from hudi_timeline.services.compaction.pending_plans import (
@@ -50,15 +51,18 @@ from hudi_timeline.timeline.instant import (
     instant_path,
 )
 from hudi_timeline.timeline.instant_generator import wait_for_next_tick
-from hudi_timeline.transaction import consistency_guard, rollback_executor
+from hudi_timeline.transaction import consistency_guard, rollback_executor, schema_history
 from hudi_timeline.transaction.rollback_guard import refuse_alive
 from hudi_timeline.transaction.rollback_plan import read_plan, target_of
+from hudi_timeline.transaction.schema_history import refuse_older_than_history
 from hudi_timeline.transaction.write_basis import Basis
 
 log = logging.getLogger("hudi")
 
-HARMED = ("base file format", "bootstrap", "schema on read")
+HARMED = ("base file format", "bootstrap")
 """Features of the gate that new base files would harm, and services that make none leave alone."""
+BY_NAME = (*HARMED, "schema on read")
+"""And that go by the names of columns, where files have others of an earlier version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,8 @@ def _begin(
         listing = list_partition_files(storage, {o.partition for o in pending.plan.operations})
         slices = planned_slices(pending, listing, table=storage.uri)
         refuse_misfit(snapshot, pending)
-        tasks = make_tasks(snapshot, time, slices, config)
+        refuse_older_than_history(snapshot, time)
+        tasks = make_tasks(with_history(snapshot, None), time, slices, config)
         heartbeat.delete(storage, time)  # of a process that died between this one and its inflight file
         beat = heartbeat.start(
             storage, time, options.heartbeat_interval_ms, options.heartbeat_misses, call=call
@@ -183,8 +188,12 @@ def _commit(context: ServiceContext, begun: _Begun, stats: Sequence[WriteStat]) 
                 flush(storage, [marker.path], written=False)
         if storage.is_local:
             wait_for_next_tick(max((i.mtime_ms for i in snapshot.timeline.completed_writes()), default=0))
+        refuse_older_than_history(snapshot, time)
         metadata = compaction_metadata(begun.snapshot, begun.pending, stats)
         now = replace(snapshot, config=context.table)
+        metadata, history = schema_history.continued(now, time, metadata)
+        for file in history:
+            file.store()
         context.warnings += mirror_write(now, time, metadata, context.options.indexes).warnings
         content = metadata.to_json()
         context.check_lock()

@@ -41,7 +41,7 @@ from hudi_timeline.services.compaction.compaction import (
     begun_elsewhere,
     refuse_copy_on_write,
 )
-from hudi_timeline.services.compaction.compaction_executor import HARMED, holds
+from hudi_timeline.services.compaction.compaction_executor import BY_NAME, holds
 from hudi_timeline.services.compaction.compaction_planner import (
     PLAN_VERSION,
     open_writes,
@@ -197,7 +197,7 @@ def _schedule(
         waiting = _waits_for(snapshot)
         plan = nothing if waiting else make_log_compaction_plan(snapshot, config)
         return "", plan, waiting or ("" if plan else few)
-    with context.locked(also=HARMED, keep_metadata=True) as snapshot:
+    with context.locked(also=BY_NAME, keep_metadata=True) as snapshot:
         waiting = _waits_for(snapshot)
         if waiting:
             return "", nothing, waiting
@@ -292,7 +292,7 @@ def _begin(
 ) -> _Begun | None:
     """Take a plan, after all checks; one of which nothing fits any more is withdrawn."""
     storage, options = context.storage, context.options
-    with context.locked(also=HARMED, keep_metadata=True) as snapshot:
+    with context.locked(also=BY_NAME, keep_metadata=True) as snapshot:
         if seen and warns_of_done(context, snapshot.timeline, time, action=LOG_COMPACTION):
             return None
         instant = find_pending(snapshot.timeline, time, table=storage.uri, action=LOG_COMPACTION)
@@ -371,7 +371,7 @@ def _fitting(
 
 def _commit(context: ServiceContext, begun: _Begun, stats: Sequence[WriteStat]) -> None:
     storage, time = context.storage, begun.time
-    with context.locked(also=HARMED, keep_metadata=True) as snapshot:
+    with context.locked(also=BY_NAME, keep_metadata=True) as snapshot:
         _check_ours(context, begun, snapshot, stats)
         context.settle_metadata_table(snapshot)
         kept = {s.path for s in stats}
