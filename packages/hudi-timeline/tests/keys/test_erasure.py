@@ -67,6 +67,36 @@ def test_after_the_plan_no_byte_of_the_key_is_left(tmp_path, kind):
 
 
 @pytest.mark.req("NEW-18")
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_indexes_of_a_metadata_table_are_looked_through_and_made_anew(tmp_path, kind, monkeypatch):
+    """Of a table that was opened with the options that its indexes are made by."""
+    switches = (
+        "metadata",
+        "metadata.index.column.stats",
+        "metadata.index.bloom.filter",
+        "metadata.record.index",
+    )
+    monkeypatch.setattr(
+        f"{__name__}.OPTIONS", {**OPTIONS, **{f"hoodie.{s}.enable": "true" for s in switches}}
+    )
+    table = make(tmp_path / "t", kind)
+    assert len(table.config.metadata_partitions) == 4
+    report = table.erasure_report([KEY])
+    found = {
+        (t["path"].split("/")[2], t["what"])
+        for t in report.traces.to_pylist()
+        if t["state"] == "metadata table"
+    }
+    assert found == {("record_index", "index entry"), ("column_stats", "value")}  # of the bounds of keys
+    left, _ = carried_out(table, [KEY])
+    assert (left.erased, dict(left.by_hand)) == (True, {})
+    table.upsert([row("aa", "y", 2, "a2")])
+    assert len(table.config.metadata_partitions) == 4
+    assert table.verify(deep=True) == []
+    assert table.erasure_report([KEY]).erased
+
+
+@pytest.mark.req("NEW-18")
 def test_replaced_groups_pending_compactions_and_dead_writes_are_named(tmp_path):
     path = tmp_path / "t"
     table = make(path, "mor")

@@ -32,7 +32,12 @@ from hudi_timeline.options.service_options import (
     CLEAN_VERSIONS_RETAINED,
     SERVICES_ENABLED,
 )
-from hudi_timeline.options.transaction_options import METADATA_ENABLE
+from hudi_timeline.options.transaction_options import (
+    BLOOM_FILTERS_ENABLE,
+    COLUMN_STATS_ENABLE,
+    METADATA_ENABLE,
+    RECORD_INDEX_ENABLE,
+)
 from hudi_timeline.options.write_options import QUARANTINE
 from hudi_timeline.reading.point_lookup import Keys, key_texts
 from hudi_timeline.timeline import avro_files
@@ -283,7 +288,9 @@ def _steps(
         yield ErasureStep("delete_savepoint", {"instant": savepoint}, "it keeps files with the keys")
     indexed = METADATA_TABLE in states
     if visible or indexed or states & {OLDER, REPLACED}:
-        more = {str(METADATA_ENABLE): "false"} if indexed else {}
+        # The table may have been opened with options that ask for its indexes.
+        gone = (METADATA_ENABLE, COLUMN_STATS_ENABLE, BLOOM_FILTERS_ENABLE, RECORD_INDEX_ENABLE)
+        more = {str(key): "false" for key in gone} if indexed else {}
         why = "older slices hold the keys" + (
             ", and so does the metadata table, which is made anew" if indexed else ""
         )
