@@ -101,7 +101,7 @@ class RecordIndex:
         distinct = k.sorted_keys(keys)
         shards = self.shards(distinct)
         return [
-            (self.slices[n], Wanted(keys=distinct.filter(pa.array(shards == n)).to_pylist()))
+            (self.slices[n], Wanted(keys=distinct.filter(pa.array(shards == n))))
             for n in np.unique(shards).tolist()
         ]
 

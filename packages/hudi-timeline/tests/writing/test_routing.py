@@ -52,6 +52,11 @@ def test_a_dry_run_says_what_the_write_then_does_and_changes_nothing(path, opera
         done.partitions,
     )
     assert {p: len(g) for p, g in said.replaced.items()} == {p: len(g) for p, g in done.replaced.items()}
+    again = {s.file_id for s in done.write_stats if s.prev_commit != "null" and "logVersion" not in s.extra}
+    bases = {
+        Path(f).name.partition("_")[0]: len(data) for f, data in before.items() if f.endswith(".parquet")
+    }
+    assert (said.rewritten_bytes, done.rewritten_bytes) == (sum(bases[g] for g in again), None)
 
 
 def test_a_dry_run_reports_schema_changes_deletions_and_refusals(path):

@@ -32,7 +32,7 @@ from hudi_index.metadata_table.merger import FILES, STATS, combine_files, combin
 class Wanted:
     """Choice of records: of `keys`, of keys that begin with one of `prefixes`, or all."""
 
-    keys: Sequence[str] | None = None
+    keys: Sequence[str] | pa.Array | None = None
     prefixes: Sequence[str] | None = None
 
     def of(self, file: HFileReader) -> Iterator[pa.RecordBatch]:
@@ -47,7 +47,8 @@ class Wanted:
     def has(self, keys: pa.Array) -> pa.Array:
         """Mask of the wanted among keys."""
         if self.keys is not None:
-            return pc.is_in(keys, pa.array(self.keys, pa.string()))
+            own = self.keys if isinstance(self.keys, pa.Array) else pa.array(self.keys, pa.string())
+            return pc.is_in(keys, own)
         if self.prefixes is not None:
             found = [k is not None and k.startswith(tuple(self.prefixes)) for k in keys.to_pylist()]
             return pa.array(found, pa.bool_())

@@ -38,6 +38,8 @@ class CommitResult:
         quarantine: the path of the table that has them; "" where none was given.
         retries: how often the write lost to another one before.
         dry_run: nothing was written; the other attributes say what would be, without bytes.
+        rewritten_bytes: of a dry run: size of the base files that would be read and written again; None where it is not
+            known.
         lookup: the index of an upsert or delete and how many files it had to look into; None where unknown.
     """
 
@@ -59,6 +61,7 @@ class CommitResult:
     retries: int = 0
     dry_run: bool = False
     duplicates: tuple[str, ...] = ()
+    rewritten_bytes: int | None = None
 
     @property
     def inserted(self) -> int:

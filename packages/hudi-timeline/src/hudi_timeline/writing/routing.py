@@ -176,7 +176,24 @@ def preview(
         lookup=looked_up,
         dropped_rows=dropped,
         dry_run=True,
+        rewritten_bytes=_rewritten(stats, latest),
     )
+
+
+def _rewritten(stats: Sequence[WriteStat], latest: LatestSlices) -> int | None:
+    """Size of the base files of file groups that are rewritten; None where one is not known."""
+    sizes = {
+        (s.partition, s.file_id): s.base_file.size
+        for of in latest.slices.values()
+        for s in of
+        if s.base_file is not None
+    }
+    again = [
+        sizes.get((s.partition, s.file_id), 0)
+        for s in stats
+        if s.prev_commit != "null" and "logVersion" not in s.extra
+    ]
+    return None if any(size < 0 for size in again) else sum(again)
 
 
 def _planned(profile: Sequence[ProfileRow], routing: Routing, *, deletes: bool) -> list[WriteStat]:
