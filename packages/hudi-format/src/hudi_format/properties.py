@@ -8,9 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 
 from hudi_format.errors import CorruptFileError
 
+_REMEMBERED_FILES = 64
+_REMEMBERED_BYTES = 16_384
 _HEX = re.compile("[0-9a-fA-F]{4}")
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -22,6 +25,10 @@ def parse(data: bytes, *, path: str = "") -> dict[str, str]:
         CorruptFileError: a `\\u` escape without four hexadecimal digits, or a NUL byte, which no
             writer of properties produces.
     """
+    return dict(_known(data, path) if len(data) <= _REMEMBERED_BYTES else _parsed(data, path))
+
+
+def _parsed(data: bytes, path: str) -> dict[str, str]:
     text = data.decode("iso-8859-1")
     if "\x00" in text:
         raise CorruptFileError("NUL byte in a properties file", file=path, offset=text.index("\x00"))
@@ -30,6 +37,10 @@ def parse(data: bytes, *, path: str = "") -> dict[str, str]:
         key, value = _split(line, path)
         out[key] = value
     return out
+
+
+# A table's properties are read several times in each call, and rarely change.
+_known = lru_cache(maxsize=_REMEMBERED_FILES)(_parsed)
 
 
 def _logical_lines(text: str) -> list[str]:

@@ -1,15 +1,15 @@
-"""Interleavings of writers: the right code passes all of them, planted faults are found, and a seed is repeated."""
+"""Interleavings of writers: the right code passes all of them, and a seed is repeated.
+
+Planted faults are in tests/scenarios/test_planted_bugs.py.
+"""
 
 import os
-import threading
 
 import pytest
 from simulated_writers import ACTORS, INITIAL, OPTIONS, OPTIONS_OF, clean, increment, make, rows, upsert
 
 from hudi_format.errors import HudiError
 from hudi_timeline import HudiTable
-from hudi_timeline.concurrency import heartbeat
-from hudi_timeline.concurrency.heartbeat import Liveness
 from hudi_timeline.testing import (
     CRASH,
     Act,
@@ -23,13 +23,7 @@ from hudi_timeline.testing import (
     shrunk,
     simulate,
 )
-from hudi_timeline.timeline.active_timeline import Timeline
-from hudi_timeline.timeline.commit_metadata import CommitMetadata
-from hudi_timeline.transaction import conflict_resolution, rollback_guard, transaction
-from hudi_timeline.transaction.write_basis import Basis, Changes
-from hudi_timeline.writing.key_conflicts import KeyCheck
-from hudi_timeline.writing.latest_slices import LatestSlices
-from hudi_timeline.writing.replanning import Replanner
+from hudi_timeline.transaction import conflict_resolution
 
 EAGER = {"hoodie.write.concurrency.mode": "SINGLE_WRITER", "hoodie.cleaner.policy.failed.writes": "EAGER"}
 SEEDS = int(os.environ.get("HUDI_SIMULATED_SEEDS", "200"))
@@ -94,143 +88,8 @@ def test_a_seed_and_its_switches_repeat_an_interleaving():
     assert run("updates of one key", 6).switches != first.switches
 
 
-# --- faults that are planted, each of which some interleaving shows
-
-
-def no_lock(patch):
-    patch.setattr(SteppedLock, "try_acquire", lambda self: True)
-    patch.setattr(SteppedLock, "verify", lambda self: None)
-
-
-def no_conflicts(patch):
-    patch.setattr(conflict_resolution, "_check_groups", lambda *args: None)
-
-
-def replaced_groups_do_not_count(patch):
-    patch.setattr(
-        CommitMetadata, "file_groups",
-        lambda self: frozenset((s.partition, s.file_id) for s in self.stats),
-    )  # fmt: skip
-
-
-def only_newer_instants_are_rivals(patch):
-    """A rival that began earlier and ended meanwhile is overlooked."""
-    found = Basis.changes
-
-    def changes(self, config, timeline):
-        all_of_them = found(self, config, timeline)
-        newest = max((i.time for i in timeline.instants if not i.completed), default="")
-        written = tuple(i for i in all_of_them.written if i.time > newest)
-        return Changes(written, all_of_them.undone, all_of_them.restores, all_of_them.properties)
-
-    patch.setattr(Basis, "changes", changes)
-
-
-def rows_that_were_read_are_not_checked(patch):
-    planned = Replanner.__call__
-
-    def call(self, plan, transaction):
-        return planned(Replanner(self.engine, self.data, self.config, self.check), plan, transaction)
-
-    patch.setattr(Replanner, "__call__", call)
-
-
-def a_retry_keeps_its_first_slices(patch):
-    """What was looked up for the try that lost is written upon by the next one."""
-    found, kept = LatestSlices.of, {}
-
-    def of(snapshot, partitions=None):
-        return kept.setdefault((snapshot.storage.uri, threading.get_ident()), found(snapshot, partitions))
-
-    patch.setattr(LatestSlices, "of", of)
-
-
-def the_wrong_instant_is_older(patch):
-    """Instants that do not grow: a reader in the order of instants has passed them."""
-    given = []
-
-    def older(timeline, *args, **kwargs):
-        given.append(None)
-        return f"{20200101000000000 - len(given)}"
-
-    patch.setattr(transaction, "new_instant", older)
-
-
-def conflicts_are_looked_for_without_the_lock(patch):
-    """The re-check sees the table as it was when the write began."""
-    patch.setattr(transaction.schema_rebase, "beside_others", lambda i, metadata, *args: (metadata, ()))
-
-
-def new_keys_are_not_compared(patch):
-    """Apache Hudi's own limit: two writers that add one key leave two rows."""
-    patch.setattr(KeyCheck, "check", lambda *args: None)
-
-
-PLANTED = {
-    new_keys_are_not_compared: "one new key",
-    no_lock: "updates of one key",
-    no_conflicts: "updates of one key",
-    replaced_groups_do_not_count: "an overwrite",
-    only_newer_instants_are_rivals: "updates of one key",
-    rows_that_were_read_are_not_checked: "updates of what was read",
-    a_retry_keeps_its_first_slices: "updates of one key",
-    conflicts_are_looked_for_without_the_lock: "updates and a deletion",
-}
-
-
-def found(name, seeds=40, **more):
-    """The first seed that shows a fault; None for none."""
-    for seed in range(seeds):
-        try:
-            run(name, seed, **more)
-        except (Violation, HudiError):
-            return seed
-    return None
-
-
-@pytest.mark.req("NEW-12")
-@pytest.mark.parametrize("plant", PLANTED, ids=lambda p: p.__name__)
-def test_a_planted_fault_is_found(plant, monkeypatch):
-    plant(monkeypatch)
-    assert found(PLANTED[plant]) is not None
-
-
-@pytest.mark.req("NEW-12", "CC-26")
-def test_a_writer_that_was_taken_for_dead_never_publishes_and_without_that_fence_it_is_found(monkeypatch):
-    """Each beginning writer rolls back all others: what they wrote may be gone, never half there."""
-    dead = lambda *args, **kwargs: Liveness(False, None, "said so")  # noqa: E731
-    monkeypatch.setattr(heartbeat, "liveness", dead)
-    for seed in range(3):
-        run("updates of one key", seed, options=EAGER)
-    monkeypatch.setattr(Timeline, "has_file", lambda self, name: True)
-    monkeypatch.setattr(heartbeat.Heartbeat, "check", lambda self: None)
-    monkeypatch.setattr(rollback_guard, "refuse_alive", lambda *args: None)
-    assert found("updates of one key", options=EAGER) is not None
-
-
-@pytest.mark.req("NEW-12")
-def test_an_older_instant_is_found_by_the_follower(monkeypatch):
-    the_wrong_instant_is_older(monkeypatch)
-
-    def follow(seed):
-        follower = Follower()
-        poll = Act(follower.poll, name="poll")
-        actors = {"one": [upsert(n=1)], "two": [upsert(m=2)], "reader": [poll, poll]}
-        follower.check(simulate(seed, make, actors, options=OPTIONS))
-
-    shown = None
-    for seed in range(20):
-        try:
-            follow(seed)
-        except Violation as e:
-            shown = str(e)
-            break
-    assert shown is not None
-    assert f"seed {seed}" in shown
-
-
 def test_a_failing_interleaving_shrinks_and_still_fails(monkeypatch):
-    no_conflicts(monkeypatch)
+    monkeypatch.setattr(conflict_resolution, "_check_groups", lambda *args: None)
     actors = {"one": [upsert(a=1)], "two": [upsert(a=2, b=2)]}
     outcome = None
 

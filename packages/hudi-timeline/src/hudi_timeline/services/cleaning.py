@@ -199,9 +199,11 @@ def finish_pending(context: ServiceContext, snapshot: TableSnapshot) -> tuple[st
     for instant in snapshot.timeline.pending(CLEAN):
         plan = pending_plan(storage, instant)
         if plan is None:
-            with context.locked():
-                storage.delete(instant.path_in(INFLIGHT))
-                storage.delete(instant.path_in(REQUESTED))
+            with context.locked() as now:
+                # Another process may have filled or completed it meanwhile.
+                if is_pending(now.timeline, instant.time) and pending_plan(storage, instant) is None:
+                    storage.delete(instant.path_in(INFLIGHT))
+                    storage.delete(instant.path_in(REQUESTED))
             continue
         snapshot = snapshot.reloaded()
         _refuse_needed(snapshot, plan, instant.time)

@@ -20,6 +20,7 @@ from hudi_timeline.testing.faulty_storage import (
 )
 from hudi_timeline.testing.histories import Follower, Violation, by_key, check, is_serializable
 from hudi_timeline.testing.interleavings import Act, Done, Outcome, SteppedLock, Stuck, shrunk, simulate
+from hudi_timeline.testing.memory_storage import MemoryStorage
 from hudi_timeline.testing.states import TableState, make_state, state_names
 from hudi_timeline.testing.table_builder import TableBuilder
 
@@ -43,6 +44,7 @@ __all__ = [
     "FaultyStorage",
     "Follower",
     "Kind",
+    "MemoryStorage",
     "Outcome",
     "SteppedLock",
     "Stuck",

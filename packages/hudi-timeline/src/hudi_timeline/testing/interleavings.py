@@ -5,8 +5,9 @@
     simulate(7, make, actors, switches=outcome.switches)     # the same interleaving again
 
 Each actor is a thread with its calls one after the other; one of them runs at a time, until it comes to a call of the
-store, or waits for the table's lock, where the seed may give the turn to another.  So the order in which writers come
-to their steps is decided by the seed alone.  Faults may strike an actor, and end it as a killed process ends.
+store, waits for the table's lock or pauses, where the seed may give the turn to another.  What it would do on threads
+of its own it does itself.  So the order in which writers come to their steps is decided by the seed alone.  Faults may
+strike an actor, and end it as a killed process ends; its clock may be wrong.
 Whether the outcome is right, `hudi_timeline.testing.histories` says.
 """
 
@@ -15,31 +16,47 @@ from __future__ import annotations
 import random
 import sys
 import threading
-import uuid
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, field
-from functools import cached_property
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from datetime import datetime, tzinfo
+from functools import cache, cached_property
+from types import FunctionType
 from typing import Any, TypeVar
 from unittest import mock
 
 from hudi_format.errors import HudiError, LockError
-from hudi_format.storage.open import open_storage
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.options.transaction_options import CONCURRENCY_MODE, LOCK_PROVIDER, OPTIMISTIC
 from hudi_timeline.table import HudiTable
-from hudi_timeline.testing.faulty_storage import Crash, Fault, Faults
-from hudi_timeline.transaction import retries
+from hudi_timeline.table_config import META_FOLDER
+from hudi_timeline.testing.faulty_storage import CHANGES, Crash, Fault, Faults
+from hudi_timeline.testing.memory_storage import MemoryStorage
+from hudi_timeline.timeline import instant_generator
 
 T = TypeVar("T")
 
 Rows = dict[Any, Any]
 """A table's content in a model: what is kept of a row, by its key."""
 
-# How likely the turn is given away at a step; which of them, the seed says.
-_RESTLESS = (0.02, 0.1, 0.3)
+# How likely the turn is given away at a step, before a change of the timeline, and where the lock is taken or given
+# back: there others are met.  Which of them, the seed says.
+_RESTLESS = (
+    (0.02, 0.02, 0.02), (0.1, 0.1, 0.1), (0.3, 0.3, 0.3), (0.01, 0.3, 0.1), (0.03, 0.6, 0.3), (0.0, 0.0, 0.4),
+    (0.0, 0.0, 0.0),
+)  # fmt: skip
+# Where it is given away at a few steps only, they are among so many for each act.
+_STEPS_OF_AN_ACT = 60
+_FEW = 4
 # A turn that nobody takes for so long is an error of the kit, or a call that never ends.
-_STUCK_S = 60.0
+_STUCK_S = 120.0
+# How likely who pauses gives the turn away; and what is left of a pause, for those that wait for a clock's next tick.
+_AT_PAUSES = 0.7
+_LONGEST_PAUSE_S = 0.02
+# Threads that outlive the call that began them.
+_OWN_THREADS = "hudi-background"
 
 
 def unchanged(rows: Rows) -> Rows:
@@ -53,13 +70,15 @@ class Act:
 
     Attributes:
         call: gets the actor's table; an error of it means that the call had no effect.
-        effect: what it means: the rows after it, of those before it.
+        effect: what it means: the rows after it, of those before it; None where it cannot be done with those.
         name: for messages.
+        sees: the rows that its result shows, of a call that reads; they have to be those before it.
     """
 
     call: Callable[[HudiTable], object]
-    effect: Callable[[Rows], Rows] = unchanged
+    effect: Callable[[Rows], Rows | None] = unchanged
     name: str = ""
+    sees: Callable[[Any], Rows] | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +89,7 @@ class Done:
         began, ended: steps at which it did.
         error: what it raised; None for nothing.
         result: what it gave.
+        struck: whether a fault struck it.
     """
 
     actor: str
@@ -78,11 +98,15 @@ class Done:
     ended: int
     error: BaseException | None = None
     result: object = None
+    struck: bool = False
 
     @property
     def is_certain(self) -> bool:
-        """Whether it is known if the act had an effect; of a process that was killed it is not."""
-        return not isinstance(self.error, Crash)
+        """Whether it is known if the act had an effect.
+
+        Of a process that was killed it is not, nor of a call that raised because the store did.
+        """
+        return not isinstance(self.error, Crash) and (self.error is None or not self.struck)
 
     def __str__(self) -> str:
         end = "" if self.error is None else f": {type(self.error).__name__}"
@@ -120,9 +144,13 @@ class Stuck(AssertionError):
 class _Turns:
     """Whose turn it is; threads other than the actors' pass freely."""
 
-    def __init__(self, seed: int, names: Sequence[str], switches: Sequence[tuple[int, str]] | None) -> None:
+    def __init__(
+        self, seed: int, names: Sequence[str], acts: int, switches: Sequence[tuple[int, str]] | None
+    ) -> None:
         self._random = random.Random(seed)
-        self._restless = self._random.choice(_RESTLESS)
+        self._restless, self.at_changes, self.at_locks = self._random.choice(_RESTLESS)
+        few = self._random.randint(1, _FEW) if not self._restless and not self.at_locks else 0
+        self._at = {self._random.randrange(1, _STEPS_OF_AN_ACT * (acts + 1)) for _ in range(few)}
         self._given = None if switches is None else dict(switches)
         self._changed = threading.Condition()
         self._actor_of: dict[int, str] = {}
@@ -133,20 +161,25 @@ class _Turns:
         self.turn = self._another(None)
         self.switches: list[tuple[int, str]] = [(0, self.turn)]
 
+    @property
+    def is_actor(self) -> bool:
+        """Whether this thread is an actor's."""
+        return threading.get_ident() in self._actor_of
+
     def enter(self, name: str) -> None:
         """Begin of an actor's thread."""
         with self._changed:
             self._actor_of[threading.get_ident()] = name
             self._wait(name)
 
-    def step(self) -> None:
-        """Place where the turn may be given to another."""
+    def step(self, likely: float = 0.0) -> None:
+        """Place where the turn may be given to another, at least so likely."""
         me = self._actor_of.get(threading.get_ident())
         if me is None:
             return
         with self._changed:
             self.steps += 1
-            if self._gives_away():
+            if self._gives_away(likely):
                 self._give(self._another(me))
             self._wait(me)
 
@@ -177,10 +210,10 @@ class _Turns:
                 self.steps += 1
                 self._give(self._another(me))
 
-    def _gives_away(self) -> bool:
+    def _gives_away(self, likely: float) -> bool:
         if self._given is not None:
             return self.steps in self._given
-        return self._random.random() < self._restless
+        return self.steps in self._at or self._random.random() < max(self._restless, likely)
 
     def _another(self, me: str | None) -> str:
         ready = [n for n in self._live if n not in self._blocked and n != me]
@@ -227,7 +260,7 @@ class SteppedLock:
     def try_acquire(self) -> bool:
         turns = _simulated.get(self._uri)
         if turns is not None:
-            turns.step()
+            turns.step(turns.at_locks)
             turns.wait_for(lambda: self._uri not in _holders)
         return _holders.setdefault(self._uri, self) is self
 
@@ -241,6 +274,7 @@ class SteppedLock:
             turns = _simulated.get(self._uri)
             if turns is not None:
                 turns.freed()
+                turns.step(turns.at_locks)
 
     def holder(self) -> str:
         return "another actor" if self._uri in _holders else ""
@@ -258,40 +292,85 @@ class _Stepping(Faults):
     """Faults of an actor, each of whose calls is a step."""
 
     def __init__(self, turns: _Turns, faults: Sequence[Fault]) -> None:
-        super().__init__(*faults)
+        super().__init__(*faults, sleep=lambda seconds: turns.step(1.0))
         self._turns = turns
 
     def strike(self, operation: str, path: str, act: Callable[[], T], tear: Callable[[float], None]) -> T:
-        self._turns.step()
-        return super().strike(operation, path, act, tear)
+        meets = operation in CHANGES and path.startswith(META_FOLDER)
+        self._turns.step(self._turns.at_changes if meets else 0.0)
+        return super().strike(operation, path, act, tear) if self.faults else act()
+
+
+@contextmanager
+def _one_at_a_time(turns: _Turns, clocks: Mapping[str, float]) -> Iterator[None]:
+    """Actors pause by giving the turn away, have no threads of their own, and each its clock."""
+    sleep, submit = time.sleep, ThreadPoolExecutor.submit
+
+    def pause(seconds: float) -> None:
+        if turns.is_actor:
+            turns.step(_AT_PAUSES)
+            seconds = min(seconds, _LONGEST_PAUSE_S)
+        sleep(seconds)
+
+    def called(pool: ThreadPoolExecutor, call: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        if not turns.is_actor or pool._thread_name_prefix.startswith(_OWN_THREADS):
+            return submit(pool, call, *args, **kwargs)
+        done: Future[T] = Future()
+        try:
+            done.set_result(call(*args, **kwargs))
+        except BaseException as e:  # noqa: BLE001  raised by whoever asks for the result, as a thread's is
+            done.set_exception(e)
+        return done
+
+    class Skewed(datetime):
+        @classmethod
+        def fromtimestamp(cls, timestamp: float, tz: tzinfo | None = None) -> Any:
+            return datetime.fromtimestamp(timestamp + clocks.get(turns.turn, 0.0), tz)
+
+    with ExitStack() as changed:
+        changed.enter_context(mock.patch.object(time, "sleep", pause))
+        changed.enter_context(mock.patch.object(ThreadPoolExecutor, "submit", called))
+        if clocks:
+            changed.enter_context(mock.patch.object(instant_generator, "datetime", Skewed))
+        there = sum(name.startswith("hudi_") for name in sys.modules)
+        for known in _known_once(there):
+            changed.enter_context(mock.patch.object(known, "lock", nullcontext()))
+        for call in _pausing(there):
+            changed.enter_context(mock.patch.dict(call.__kwdefaults__, pause=pause))
+        yield
 
 
 def simulate(
     seed: int,
-    make: Callable[[Storage], object],
+    make: Callable[[Storage], object] | MemoryStorage,
     actors: Mapping[str, Sequence[Act]],
     *,
     options: Mapping[str, str] | None = None,
     faults: Mapping[str, Sequence[Fault]] | None = None,
+    clocks: Mapping[str, float] | None = None,
     switches: Sequence[tuple[int, str]] | None = None,
 ) -> Outcome:
     """Run the actors' acts side by side on a table of their own, in memory.
 
     Args:
         seed: chooses the interleaving.
-        make: makes the table in the storage.
+        make: makes the table in the storage; or one with the table, of which a copy is taken.
         actors: acts by actor, which are called one after the other.
         options: for all calls; without them several writers with the policy LAZY, and a lock of the simulation.
         faults: what strikes an actor's calls of the store; after a crash its other acts are not called.
+        clocks: by how many seconds an actor's clock is ahead.
         switches: of an earlier outcome, or a part of them, instead of those that the seed chooses.
 
     Raises:
         Stuck: nobody can go on.
     """
-    storage = open_storage(f"memory://simulated-{uuid.uuid4().hex}/t")
     given = {**OPTIONS, **(options or {})}
-    make(storage)
-    turns = _Turns(seed, sorted(actors), switches)
+    if isinstance(make, MemoryStorage):
+        storage = make.copy_of()
+    else:
+        storage = MemoryStorage()
+        make(storage)
+    turns = _Turns(seed, sorted(actors), sum(map(len, actors.values())), switches)
     done: list[Done] = []
     failed: list[BaseException] = []
 
@@ -302,7 +381,9 @@ def simulate(
             with mine.process():
                 wrapped = mine.wrap(storage)
                 for act in actors[name]:
+                    struck = len(mine.struck)
                     ended = _called(act, name, wrapped, given, turns)
+                    ended = replace(ended, struck=len(mine.struck) > struck)
                     done.append(ended)
                     if isinstance(ended.error, Crash):
                         raise ended.error
@@ -319,12 +400,7 @@ def simulate(
         threading.Thread(target=run, args=(n,), name=f"actor-{n}", daemon=True) for n in sorted(actors)
     ]
     try:
-        with ExitStack() as changed:
-            changed.enter_context(
-                mock.patch.object(retries, "FIRST_PAUSE_S", 0.0)
-            )  # nobody goes on meanwhile
-            for known in _known_once():
-                changed.enter_context(mock.patch.object(known, "lock", nullcontext()))
+        with _one_at_a_time(turns, clocks or {}):
             for thread in threads:
                 thread.start()
             for thread in threads:
@@ -337,8 +413,9 @@ def simulate(
     return Outcome(seed, storage, tuple(done), tuple(turns.switches), turns.steps, given)
 
 
-def _known_once() -> list[Any]:
-    """Cached properties with a lock of their class.
+@cache
+def _known_once(modules_there: int) -> list[Any]:
+    """Cached properties with a lock of their class, looked for anew where there are more modules.
 
     Up to Python 3.11 one that calls the store keeps other actors from the same property of other objects: who has the
     turn would wait for one who waits for it.
@@ -347,6 +424,14 @@ def _known_once() -> list[Any]:
     classes = {c for m in modules for c in vars(m).values() if isinstance(c, type)}
     found = [p for c in classes for p in vars(c).values() if isinstance(p, cached_property)]
     return [p for p in found if hasattr(p, "lock")]
+
+
+@cache
+def _pausing(modules_there: int) -> list[Any]:
+    """Functions that pause by an argument, as those that wait for any lock do."""
+    modules = [m for name, m in list(sys.modules.items()) if name.startswith("hudi_")]
+    calls = {c for m in modules for c in vars(m).values() if isinstance(c, FunctionType)}
+    return [c for c in calls if (c.__kwdefaults__ or {}).get("pause") is time.sleep]
 
 
 def _called(act: Act, name: str, storage: Storage, options: Mapping[str, str], turns: _Turns) -> Done:

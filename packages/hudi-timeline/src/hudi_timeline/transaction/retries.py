@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from hudi_format.errors import ConcurrentWriterError, WriteConflictError
+from hudi_format.errors import ConcurrentWriterError, MissingFileError, WriteConflictError
 from hudi_timeline.options.transaction_config import TransactionConfig, parse_transaction_options
 from hudi_timeline.options.transaction_options import (
     BY_KEYS,
@@ -111,6 +111,16 @@ class Tries:
         self.lost: list[str] = []
         self._counted = 0
 
+    def read_again(self, error: MissingFileError) -> None:
+        """Count a reading of what others have archived, cleaned or rolled back meanwhile.
+
+        Raises:
+            MissingFileError: the error itself, where rows are not read anew.
+        """
+        if self._readings <= 0:
+            raise error
+        self._readings -= 1
+
     def again(self, error: ConcurrentWriterError) -> None:
         """Pause before the next try.
 
@@ -160,7 +170,7 @@ def retried(
         once: a dry run, which loses to nobody.
 
     Raises:
-        ConcurrentWriterError: of the last try.  OptionError: as of the write.
+        ConcurrentWriterError, MissingFileError: of the last try.  OptionError: as of the write.
     """
     asked = _asked(options)
     rebases = MOST_REBASES if _rebases(asked) else 0
@@ -168,6 +178,8 @@ def retried(
     while True:
         try:
             return tries.counted(write())
+        except MissingFileError as e:
+            tries.read_again(e)
         except ConcurrentWriterError as e:
             tries.again(e)
 

@@ -154,6 +154,9 @@ def _begin(
             context.settle_metadata_table(snapshot)
             context.check_lock()
             storage.create(instant.path_in(INFLIGHT), b"")
+        except FileExistsError:
+            beat.stop()
+            raise _taken_away(storage.uri, time, "its inflight file is there already") from None
         except BaseException:
             beat.stop()
             raise
@@ -201,10 +204,12 @@ def _commit(context: ServiceContext, begun: _Begun, stats: Sequence[WriteStat]) 
         path = instant_path(context.table, time, COMMIT, COMPLETED)
         try:
             storage.create(path, content)
-        except (FileExistsError, StorageError):
+        except (FileExistsError, StorageError) as e:
             # A store may report a failure after it has done the work.
             if not holds(context, path, content):
-                raise
+                if isinstance(e, StorageError):
+                    raise
+                raise _taken_away(storage.uri, time, "another completed file is there") from None
         flush(storage, [path], written=False)
 
 

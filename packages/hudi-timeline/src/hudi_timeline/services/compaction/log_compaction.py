@@ -329,6 +329,9 @@ def _begin(
             context.settle_metadata_table(snapshot)
             context.check_lock()
             storage.create(instant.path_in(INFLIGHT), b"")
+        except FileExistsError:
+            beat.stop()
+            raise _taken_away(storage.uri, time, "its inflight file is there already") from None
         except BaseException:
             beat.stop()
             raise
@@ -338,6 +341,15 @@ def _begin(
 def _withdrawn(table: str, time: str, why: str) -> WriteConflictError:
     return WriteConflictError(
         f"the plan of the log compaction is withdrawn: {why}", table=table, instant=time, remedy=_AGAIN
+    )
+
+
+def _taken_away(table: str, time: str, what: str) -> ConcurrentWriterError:
+    return ConcurrentWriterError(
+        f"this log compaction was rolled back, or completed, by another process: {what}",
+        table=table,
+        instant=time,
+        remedy=_AGAIN,
     )
 
 
@@ -390,10 +402,12 @@ def _commit(context: ServiceContext, begun: _Begun, stats: Sequence[WriteStat]) 
         path = instant_path(context.table, time, DELTA_COMMIT, COMPLETED)
         try:
             storage.create(path, content)
-        except (FileExistsError, StorageError):
+        except (FileExistsError, StorageError) as e:
             # A store may report a failure after it has done the work.
             if not holds(context, path, content):
-                raise
+                if isinstance(e, StorageError):
+                    raise
+                raise _taken_away(storage.uri, time, "another completed file is there") from None
         flush(storage, [path], written=False)
 
 
@@ -427,12 +441,7 @@ def _check_ours(
     if not lost and read_pending(storage, begun.pending.instant).data != begun.pending.data:
         lost = "its plan was changed"
     if lost:
-        raise ConcurrentWriterError(
-            f"this log compaction was rolled back, or completed, by another process: {lost}",
-            table=storage.uri,
-            instant=time,
-            remedy=_AGAIN,
-        )
+        raise _taken_away(storage.uri, time, lost)
     before = begun.snapshot
     changes = Basis.of(before.config, before.timeline).changes(snapshot.config, timeline)
     writing = [i for i in open_writes(storage, timeline) if i.time != time]

@@ -1,0 +1,249 @@
+"""Fast storage in memory, for the many small tables of simulations.
+
+    made = MemoryStorage()
+    HudiTable.create(made, schema, name="t", record_keys="id")
+    other = made.copy_of()                                   # another table with the same files
+
+Each file appears whole and at once, `create` refuses one that is there, and `replace` has a condition, as of an object
+store.  Folders are there while something is in them.
+"""
+
+from __future__ import annotations
+
+import builtins
+import io
+import itertools
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from hudi_format.storage.open import open_storage
+from hudi_format.storage.protocol import FileInfo, Storage
+from hudi_format.storage.safe_path import check_below
+
+
+class _Entry(NamedTuple):
+    data: bytes
+    mtime_ms: int
+    version: int
+
+
+@dataclass
+class _Files:
+    """Files by full path, and what is in each folder: names, and whether they are folders."""
+
+    content: dict[str, _Entry] = field(default_factory=dict)
+    folders: dict[str, dict[str, bool]] = field(default_factory=dict)
+    changing: threading.Lock = field(default_factory=threading.Lock)
+    _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def put(self, path: str, data: bytes, mtime_ms: int, *, only: Callable[[_Entry | None], bool]) -> bool:
+        """Make or replace a file where `only` says so of what is there."""
+        with self.changing:
+            if not only(self.content.get(path)):
+                return False
+            self.content[path] = _Entry(data, mtime_ms, next(self._versions))
+            is_dir = False
+            while path:
+                folder, _, name = path.rpartition("/")
+                known = self.folders.setdefault(folder, {})
+                if name in known:
+                    break
+                known[name] = is_dir
+                path, is_dir = folder, True
+            return True
+
+    def take(self, path: str) -> bool:
+        with self.changing:
+            if self.content.pop(path, None) is None:
+                return False
+            while path:
+                folder, _, name = path.rpartition("/")
+                known = self.folders.get(folder, {})
+                known.pop(name, None)
+                if known or not folder:
+                    break
+                del self.folders[folder]
+                path = folder
+            return True
+
+    def below(self, folder: str) -> list[str]:
+        inside = f"{folder}/" if folder else ""
+        with self.changing:
+            return sorted(p for p in self.content if p.startswith(inside))
+
+    def names_in(self, folder: str) -> list[tuple[str, bool]]:
+        with self.changing:
+            return list(self.folders.get(folder, {}).items())
+
+
+def _always(entry: _Entry | None) -> bool:
+    return True
+
+
+class MemoryStorage:
+    """A store in memory below one base path, whose files live as long as its objects."""
+
+    is_local = False
+
+    def __init__(self, uri: str = "", _files: _Files | None = None) -> None:
+        """An empty store, or a place in one; see `copy_of`."""
+        self._uri = uri or f"memory://simulated-{uuid.uuid4().hex}/t"
+        self._root = self._uri.partition("://")[2]
+        self._files = _Files() if _files is None else _files
+
+    @property
+    def uri(self) -> str:
+        return self._uri
+
+    def __repr__(self) -> str:
+        return f"MemoryStorage({self._uri!r})"
+
+    def copy_of(self) -> MemoryStorage:
+        """An independent store with the same files."""
+        made = MemoryStorage()
+        for path in self._files.below(self._root):
+            entry = self._files.content[path]
+            full = f"{made._root}{path[len(self._root) :]}"
+            made._files.put(full, entry.data, entry.mtime_ms, only=_always)
+        return made
+
+    # The same files seen from another base path, as of `hudi_format.storage.open.open_beside`.
+
+    @property
+    def inner(self) -> Storage:
+        return open_storage("memory://beside/t")
+
+    def wrap(self, storage: Storage) -> Storage:
+        """The same store at the URI of another storage."""
+        return MemoryStorage(storage.uri, self._files)
+
+    def _full(self, path: str, *, changes: bool = False) -> str:
+        return f"{self._root}/{check_below(path, self._uri, changes=changes)}" if path else self._root
+
+    # --- looking -------------------------------------------------------------------------------------
+
+    def list(self, path: str) -> builtins.list[FileInfo]:
+        full = self._full(path)
+        out = []
+        for name, is_dir in self._files.names_in(full):
+            if is_dir:
+                out.append(FileInfo(name, True))
+                continue
+            found = self._files.content.get(f"{full}/{name}")
+            if found is not None:
+                out.append(FileInfo(name, False, len(found.data), found.mtime_ms))
+        return out
+
+    def info(self, path: str) -> FileInfo | None:
+        full = self._full(path)
+        name = full.rpartition("/")[2]
+        found = self._files.content.get(full)
+        if found is not None:
+            return FileInfo(name, False, len(found.data), found.mtime_ms)
+        return FileInfo(name, True) if full in self._files.folders else None
+
+    def read(self, path: str) -> bytes:
+        found = self._files.content.get(self._full(path))
+        if found is None:
+            raise FileNotFoundError(path)
+        return found.data
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        return self.read(path)[start : start + length] if length > 0 else b""
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        return pa.BufferReader(self.read(path))
+
+    # --- writing -------------------------------------------------------------------------------------
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        return pa.PythonFile(_Output(self, path), mode="w")
+
+    def create(self, path: str, data: bytes) -> None:
+        full = self._full(path, changes=True)
+        if not self._files.put(full, bytes(data), _now_ms(), only=lambda there: there is None):
+            raise FileExistsError(path)
+
+    def publish(self, path: str, data: bytes) -> None:
+        self._files.put(self._full(path, changes=True), bytes(data), _now_ms(), only=_always)
+
+    def touch(self, path: str, data: bytes = b"") -> None:
+        self._files.put(self._full(path, changes=True), bytes(data), _now_ms(), only=_always)
+
+    def make_dir(self, path: str) -> None:
+        check_below(path, self._uri, changes=True)
+
+    # --- replacing on condition ----------------------------------------------------------------------
+
+    @property
+    def can_replace(self) -> bool:
+        return True
+
+    def read_version(self, path: str) -> tuple[bytes, str] | None:
+        found = self._files.content.get(self._full(path))
+        return None if found is None else (found.data, str(found.version))
+
+    def replace(self, path: str, data: bytes, version: str) -> bool:
+        full = self._full(path, changes=True)
+
+        def same(there: _Entry | None) -> bool:
+            return there is not None and str(there.version) == version
+
+        return self._files.put(full, bytes(data), _now_ms(), only=same)
+
+    # --- deleting and moving -------------------------------------------------------------------------
+
+    def delete(self, path: str) -> bool:
+        return self._files.take(self._full(path, changes=True))
+
+    def delete_dir(self, path: str) -> None:
+        for name in self._files.below(self._full(path, changes=bool(path))):
+            self._files.take(name)
+
+    def copy(self, source: str, target: str) -> None:
+        old, new = self._full(source), self._full(target, changes=True)
+        single = self._files.content.get(old)
+        if single is not None:
+            self._files.put(new, single.data, _now_ms(), only=_always)
+            return
+        names = self._files.below(old)
+        if not names:
+            raise FileNotFoundError(source)
+        for name in names:
+            data = self._files.content[name].data
+            self._files.put(new + name[len(old) :], data, _now_ms(), only=_always)
+
+    def rename(self, source: str, target: str) -> None:
+        self.copy(source, target)
+        if not self.delete(source):
+            self.delete_dir(source)
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+class _Output(io.BytesIO):
+    """Stream to a new file, which is there from its end on."""
+
+    def __init__(self, storage: MemoryStorage, path: str) -> None:
+        super().__init__()
+        self._storage, self._path = storage, path
+
+    def write(self, data: Any) -> int:
+        return super().write(memoryview(data))
+
+    def close(self) -> None:
+        if not self.closed:
+            content = self.getvalue()
+            super().close()
+            self._storage.touch(self._path, content)
+
+
+__all__ = ["MemoryStorage"]

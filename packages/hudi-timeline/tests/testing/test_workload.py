@@ -1,0 +1,120 @@
+"""Every operation and service beside every other one, in interleavings that a seed chooses."""
+
+import itertools
+
+import pytest
+
+from hudi_format.errors import CorruptFileError
+from hudi_timeline import HudiTable
+from hudi_timeline.options.transaction_options import LOCK_PROVIDER
+from hudi_timeline.testing import Act, Violation
+from hudi_timeline.testing.workload import ACTS, BY_KEYS, INITIAL, OPTIONS, Case, drawn, made_table, rows_of
+
+TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+# Of what the session `simulation` tries 1,000,000.
+DRAWN = 24
+
+
+def test_the_table_is_as_the_acts_take_it_to_be():
+    for table_type in TYPES.values():
+        assert rows_of(HudiTable.open(made_table(table_type))) == INITIAL
+
+
+@pytest.mark.req("NEW-12", "CC-01")
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("name", ACTS)
+@pytest.mark.sampled(4)
+def test_each_with_each(name, kind):
+    """An interleaving of each pair with one act; which, its place says."""
+    for seed, (one, two) in enumerate(itertools.combinations_with_replacement(ACTS, 2)):
+        if one == name:
+            options = OPTIONS if seed % 4 == 0 and two != "upsert_new" else BY_KEYS
+            Case({"one": [one], "two": [two]}, TYPES[kind], options).run(seed, deep=False)
+
+
+@pytest.mark.req("NEW-12", "RC-04")
+@pytest.mark.parametrize("block", range(4))
+def test_drawn_cases(block):
+    """Several acts of several actors, with lost puts and answers, repeated and torn calls, crashes and clocks."""
+    for seed in range(block * DRAWN // 4, (block + 1) * DRAWN // 4):
+        drawn(seed).run()
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_an_act_alone_has_the_effect_that_it_says(name):
+    """Else an act that is always refused would stand for nothing."""
+    ended = 0
+    for table_type in TYPES.values():
+        (done,) = Case({"one": [name]}, table_type, OPTIONS).run(0).done
+        ended += done.error is None
+    assert ended
+
+
+@pytest.mark.req("NEW-12")
+@pytest.mark.parametrize(
+    "provider",
+    [
+        "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
+        "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider",
+        f"{__name__}:Mine",
+    ],
+    ids=["file_system", "storage", "mine"],
+)
+def test_other_locks_are_simulated_too(provider):
+    for seed in range(3):
+        outcome = Case({"one": ["upsert"], "two": ["upsert"]}).run(seed, options={LOCK_PROVIDER: provider})
+        assert [d.error for d in outcome.done] == [None, None]
+
+
+class Mine:
+    """A lock of a user, which knows nothing of simulations."""
+
+    held: set = set()  # noqa: RUF012
+
+    def __init__(self, uri, options):
+        self.name = uri
+        self.mine = False
+
+    def try_acquire(self):
+        if self.name in Mine.held:
+            return False
+        Mine.held.add(self.name)
+        self.mine = True
+        return True
+
+    def verify(self):
+        assert self.mine
+
+    def release(self):
+        Mine.held.discard(self.name)
+        self.mine = False
+
+    def holder(self):
+        return ""
+
+
+@pytest.mark.req("NEW-12")
+def test_a_lock_of_a_user_that_does_not_hold_is_found(monkeypatch):
+    monkeypatch.setattr(Mine, "try_acquire", lambda self: True)
+    monkeypatch.setattr(Mine, "verify", lambda self: None)
+    case = Case({"one": ["upsert"], "two": ["upsert"]})
+
+    def many():
+        for seed in range(100):
+            case.run(seed, options={LOCK_PROVIDER: f"{__name__}:Mine"})
+
+    with pytest.raises(Violation, match="no serial order"):
+        many()
+
+
+def test_an_error_that_says_that_something_is_broken_is_a_violation():
+    def broken(table):
+        raise CorruptFileError("half a file")
+
+    with pytest.raises(Violation, match="half a file"):
+        Case({"one": [Act(broken, name="broken")]}).run(0)
+
+
+def test_a_seed_draws_the_same_case():
+    assert drawn(5) == drawn(5)
+    assert len({repr(drawn(n)) for n in range(40)}) == 40
