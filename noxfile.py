@@ -298,6 +298,14 @@ def faults(session: nox.Session) -> None:
 
 
 @nox.session
+def simulation(session: nox.Session) -> None:
+    """1,000,000 simulated interleavings of operations and services, or as many as `-- FIRST LAST` says; a day of two
+    cores.  Which seeds failed is said, and with how few switches."""
+    _install(session, "hudi-timeline", *TESTING)
+    session.run("python", "tools/simulate.py", *(session.posargs or ("0", "1000000")))
+
+
+@nox.session
 def fuzz_smoke(session: nox.Session) -> None:
     """Every parser of untrusted bytes under coverage-guided fuzzing, a second each, on the same inputs each time.
 

@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from polling_lock import PollingLock
 
 from hudi_format.errors import CorruptFileError
 from hudi_timeline import HudiTable
@@ -13,6 +14,8 @@ from hudi_timeline.testing.workload import ACTS, BY_KEYS, INITIAL, OPTIONS, Case
 TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 # Of what the session `simulation` tries 1,000,000.
 DRAWN = 24
+STORAGE = "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"
+MINE = "polling_lock:PollingLock"
 
 
 def test_the_table_is_as_the_acts_take_it_to_be():
@@ -51,57 +54,21 @@ def test_an_act_alone_has_the_effect_that_it_says(name):
 
 
 @pytest.mark.req("NEW-12")
-@pytest.mark.parametrize(
-    "provider",
-    [
-        "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
-        "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider",
-        f"{__name__}:Mine",
-    ],
-    ids=["file_system", "storage", "mine"],
-)
+@pytest.mark.parametrize("provider", [STORAGE, MINE], ids=["storage", "mine"])
 def test_other_locks_are_simulated_too(provider):
-    for seed in range(3):
-        outcome = Case({"one": ["upsert"], "two": ["upsert"]}).run(seed, options={LOCK_PROVIDER: provider})
-        assert [d.error for d in outcome.done] == [None, None]
-
-
-class Mine:
-    """A lock of a user, which knows nothing of simulations."""
-
-    held: set = set()  # noqa: RUF012
-
-    def __init__(self, uri, options):
-        self.name = uri
-        self.mine = False
-
-    def try_acquire(self):
-        if self.name in Mine.held:
-            return False
-        Mine.held.add(self.name)
-        self.mine = True
-        return True
-
-    def verify(self):
-        assert self.mine
-
-    def release(self):
-        Mine.held.discard(self.name)
-        self.mine = False
-
-    def holder(self):
-        return ""
+    outcome = Case({"one": ["upsert"], "two": ["upsert"]}).run(1, options={LOCK_PROVIDER: provider})
+    assert [d.error for d in outcome.done] == [None, None]
 
 
 @pytest.mark.req("NEW-12")
 def test_a_lock_of_a_user_that_does_not_hold_is_found(monkeypatch):
-    monkeypatch.setattr(Mine, "try_acquire", lambda self: True)
-    monkeypatch.setattr(Mine, "verify", lambda self: None)
+    monkeypatch.setattr(PollingLock, "try_acquire", lambda self: True)
+    monkeypatch.setattr(PollingLock, "verify", lambda self: None)
     case = Case({"one": ["upsert"], "two": ["upsert"]})
 
     def many():
         for seed in range(100):
-            case.run(seed, options={LOCK_PROVIDER: f"{__name__}:Mine"})
+            case.run(seed, options={LOCK_PROVIDER: MINE})
 
     with pytest.raises(Violation, match="no serial order"):
         many()

@@ -23,8 +23,10 @@ from hudi_timeline.testing.interleavings import Act, Done, Outcome, SteppedLock,
 from hudi_timeline.testing.memory_storage import MemoryStorage
 from hudi_timeline.testing.states import TableState, make_state, state_names
 from hudi_timeline.testing.table_builder import TableBuilder
+from hudi_timeline.testing.workload import ACTS, Case, drawn
 
 __all__ = [
+    "ACTS",
     "CHANGES",
     "CRASH",
     "DELAY",
@@ -37,6 +39,7 @@ __all__ = [
     "WRITES",
     "Act",
     "Call",
+    "Case",
     "Crash",
     "Done",
     "Fault",
@@ -53,6 +56,7 @@ __all__ = [
     "Violation",
     "by_key",
     "check",
+    "drawn",
     "is_serializable",
     "make_state",
     "shrunk",

@@ -13,6 +13,7 @@ Whether the outcome is right, `hudi_timeline.testing.histories` says.
 
 from __future__ import annotations
 
+import inspect
 import random
 import sys
 import threading
@@ -313,7 +314,7 @@ def _one_at_a_time(turns: _Turns, clocks: Mapping[str, float]) -> Iterator[None]
         sleep(seconds)
 
     def called(pool: ThreadPoolExecutor, call: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        if not turns.is_actor or pool._thread_name_prefix.startswith(_OWN_THREADS):
+        if not turns.is_actor or str(pool._thread_name_prefix).startswith(_OWN_THREADS):
             return submit(pool, call, *args, **kwargs)
         done: Future[T] = Future()
         try:
@@ -335,7 +336,7 @@ def _one_at_a_time(turns: _Turns, clocks: Mapping[str, float]) -> Iterator[None]
         there = sum(name.startswith("hudi_") for name in sys.modules)
         for known in _known_once(there):
             changed.enter_context(mock.patch.object(known, "lock", nullcontext()))
-        for call in _pausing(there):
+        for call in _pausing(sleep, there):
             changed.enter_context(mock.patch.dict(call.__kwdefaults__, pause=pause))
         yield
 
@@ -427,11 +428,11 @@ def _known_once(modules_there: int) -> list[Any]:
 
 
 @cache
-def _pausing(modules_there: int) -> list[Any]:
-    """Functions that pause by an argument, as those that wait for any lock do."""
+def _pausing(sleep: Callable[[float], None], modules_there: int) -> list[Any]:
+    """Functions that sleep by an argument, as those that wait for any lock do."""
     modules = [m for name, m in list(sys.modules.items()) if name.startswith("hudi_")]
-    calls = {c for m in modules for c in vars(m).values() if isinstance(c, FunctionType)}
-    return [c for c in calls if (c.__kwdefaults__ or {}).get("pause") is time.sleep]
+    calls = {inspect.unwrap(c) for m in modules for c in vars(m).values() if isinstance(c, FunctionType)}
+    return [c for c in calls if (c.__kwdefaults__ or {}).get("pause") is sleep]
 
 
 def _called(act: Act, name: str, storage: Storage, options: Mapping[str, str], turns: _Turns) -> Done:

@@ -64,7 +64,7 @@ from hudi_timeline.writing.non_blocking import is_blind, refuse_if_order_matters
 from hudi_timeline.writing.null_elements import about_null_elements
 from hudi_timeline.writing.possible_duplicates import about_duplicates, first_time
 from hudi_timeline.writing.quarantine_writer import QuarantineWriter
-from hudi_timeline.writing.replanning import Replanner, recheck
+from hudi_timeline.writing.replanning import Replanner, first_plan, recheck
 from hudi_timeline.writing.reproducible import refuse_random_rings, seeded, without_durations
 from hudi_timeline.writing.result import CommitResult
 from hudi_timeline.writing.routing import LOOKS_UP, REPLACING, preview, profile_of, replaced_by, route
@@ -78,7 +78,6 @@ from hudi_timeline.writing.write_plan import (
     drops_duplicates,
     fails_on_known_keys,
     lookup_task,
-    plan_write,
     prepare_task,
     write_action,
     write_context,
@@ -176,7 +175,7 @@ def execute(
             refuse_random_rings(plan)
             checks.understood(engine, plan.schema, populate_meta_fields=not plan.virtual)
 
-        plan = plan_write(engine, storage, data, config, mode)
+        plan = first_plan(engine, storage, data, config, mode)
         if plan is not None:
             aside = QuarantineWriter.of(plan, engine)
             understood(plan)
@@ -223,7 +222,7 @@ def check(
         What the write would change in the table's schema.
     """
     config = parse_write_options(options)
-    plan = plan_write(engine, storage, data, config, mode)
+    plan = first_plan(engine, storage, data, config, mode)
     if plan is None:
         return ()
     Checks.of(config).understood(engine, plan.schema, populate_meta_fields=not plan.virtual)

@@ -13,14 +13,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_format.errors import HudiError, MissingColumnError, OptionError, SchemaError, UnsupportedError
+from hudi_format.errors import (
+    HudiError,
+    MissingColumnError,
+    MissingFileError,
+    OptionError,
+    SchemaError,
+    UnsupportedError,
+)
 from hudi_format.model import WriteStat
 from hudi_format.schema.changes import DROPPED, schema_changes
 from hudi_format.schema.evolution import reconcile
+from hudi_format.storage.protocol import Storage
 from hudi_index.consistent_hashing import HashingMetadata
 from hudi_index.extendible_hashing import ExtendibleBucketIndex, HashingDirectory
 from hudi_index.lookup import GLOBAL_KINDS, KINDS
 from hudi_timeline.options import WriteConfig
+from hudi_timeline.table_config import META_FOLDER
 from hudi_timeline.timeline.instant import REPLACE_COMMIT
 from hudi_timeline.transaction.conflict_resolution import Rivals
 from hudi_timeline.transaction.ring_files import refuse_new_rings
@@ -31,11 +40,34 @@ from hudi_timeline.writing.bucket_index import refuse_second_groups
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.index_choice import in_commit, index_to_record, recorded_index
 from hudi_timeline.writing.key_conflicts import KeyCheck
-from hudi_timeline.writing.write_plan import APPEND, Plan, plan_for, prepare_task, write_action
+from hudi_timeline.writing.write_plan import APPEND, Plan, plan_for, plan_write, prepare_task, write_action
 
+# How often a plan is made anew where others take away what it reads.
+_LOOKS = 5
 # Rows are only added: what another writer has added to the schema meanwhile has no value in them.
 _ADDS_ROWS = ("insert", "bulk_insert")
 _LOOKS_UP = ("upsert", "delete")
+
+
+def first_plan(
+    engine: Engine[Any, Any], storage: Storage, data: Any, config: WriteConfig, mode: str
+) -> Plan | None:
+    """Plan of a write before it begins; arguments and errors as of `plan_write`.
+
+    Without the lock commits may be archived or rolled back while it reads them: it is made again then.
+    """
+    for _ in range(_LOOKS - 1):
+        try:
+            return plan_write(engine, storage, data, config, mode)
+        except MissingFileError as e:
+            if not _is_gone(storage, e):
+                raise
+    return plan_write(engine, storage, data, config, mode)
+
+
+def _is_gone(storage: Storage, error: MissingFileError) -> bool:
+    """Whether an instant that was listed has left the timeline."""
+    return error.instant != "" and error.file.startswith(META_FOLDER) and storage.info(error.file) is None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import (
     InvalidOptionError,
     MissingColumnError,
-    MissingFileError,
     NotAHudiTableError,
     OptionError,
     SchemaError,
@@ -84,8 +83,6 @@ APPEND, OVERWRITE, IGNORE, ERROR = "append", "overwrite", "ignore", "error"
 MODES = {"append": APPEND, "overwrite": OVERWRITE, "ignore": IGNORE, "error": ERROR, "errorifexists": ERROR}
 
 DEFAULT_ORDERING_FIELD = "ts"
-# How often a plan is made anew where others take away what it reads.
-_LOOKS = 5
 _REPLACING = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
 
 
@@ -133,29 +130,8 @@ class Plan:
 def plan_write(
     engine: Engine[Any, Any], storage: Storage, data: Any, config: WriteConfig, mode: str
 ) -> Plan | None:
-    """The plan; None where mode "ignore" keeps a table.
-
-    Without the lock commits may be archived or rolled back while it reads them; it is made again then.
-    """
+    """The plan; None where mode "ignore" keeps a table."""
     mode = _mode(mode)
-    for _ in range(_LOOKS - 1):
-        try:
-            return _plan_once(engine, storage, data, config, mode)
-        except MissingFileError as e:
-            if not _is_gone(storage, e):
-                raise
-    return _plan_once(engine, storage, data, config, mode)
-
-
-def _is_gone(storage: Storage, error: MissingFileError) -> bool:
-    """Whether the instant that an error misses has left the timeline."""
-    timeline = load_snapshot(storage, table_config.load(storage)).timeline
-    return error.instant != "" and not any(i.time == error.instant for i in timeline.instants)
-
-
-def _plan_once(
-    engine: Engine[Any, Any], storage: Storage, data: Any, config: WriteConfig, mode: str
-) -> Plan | None:
     table = _existing(storage, config.transaction)
     if table is not None and mode == ERROR:
         raise TableExistsError(
