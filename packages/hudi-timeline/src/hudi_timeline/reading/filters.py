@@ -2,9 +2,9 @@
 
 Text: comparisons (`=`, `==`, `<>`, `!=`, `<`, `<=`, `>`, `>=`), `[NOT] IN (...)`, `[NOT] BETWEEN a AND b`,
 `[NOT] LIKE 'a%'`, `IS [NOT] NULL`, a boolean column, `AND`, `OR`, `NOT`, parentheses.  Text literals stand in
-single quotes (`''` is one quote), names bare or in backticks, fields of structs after dots; `DATE '...'` and
-`TIMESTAMP '...'` are allowed and not needed: a literal takes the type of the column beside it.  A comparison
-with a null is not true, as in SQL.
+single quotes (`''` is one quote), names bare, in backticks or in double quotes, fields of structs after dots;
+`DATE '...'` and `TIMESTAMP '...'` are allowed and not needed: a literal takes the type of the column beside it.  A
+comparison with a null is not true, as in SQL.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from hudi_format.errors import InvalidOptionError, MissingColumnError, SchemaErr
 from hudi_timeline.file_system_view.partition_values import cast_text
 from hudi_timeline.reading.plan import Predicate
 
+_SQL = "`hudi sql` and Scan.to_duckdb() take all of SQL"
 _HELP = "write e.g. \"city = 'sf' and ts > 5\"; see hudi_timeline.reading.filters for all that is understood."
 
 
@@ -153,7 +154,7 @@ _TOKEN = re.compile(
     r"""(?:
       (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<string>'(?:[^']|'')*')
-    | (?P<name>(?:[^\W\d]\w*|`[^`]+`)(?:\s*\.\s*(?:[^\W\d]\w*|`[^`]+`))*)
+    | (?P<name>(?:[^\W\d]\w*|`[^`]+`|"[^"]+")(?:\s*\.\s*(?:[^\W\d]\w*|`[^`]+`|"[^"]+"))*)
     | (?P<op><=>|<=|>=|<>|!=|==|=|<|>|\(|\)|,|-|\+)
     )""",
     re.VERBOSE,
@@ -239,7 +240,8 @@ class _Parser:
             if match is None or match.lastgroup is None:
                 bad = self._text[at]
                 hint = {
-                    '"': "text stands in 'single quotes', names in `backticks`",
+                    '"': "the name has no closing double quote",
+                    **dict.fromkeys("*/%|", f"there is no arithmetic in filters; {_SQL}"),
                     "'": "the text has no closing quote",
                     "`": "the name has no closing backtick",
                 }.get(bad, f"{bad!r} is not understood")
@@ -424,18 +426,27 @@ class _Parser:
                     return self._operand()
                 return self._column(token)
         if token.kind == "name":
+            if self._next.kind == "op" and self._next.text == "(":
+                raise self._error(
+                    f"there are no functions in filters, such as {token.text}; {_SQL}", token.start
+                )
             return self._column(token)
         self._at -= 1
         raise self._error("a column or a value is missing", token.start)
 
     def _column(self, token: _Token) -> _Column:
         written = self._text[token.start : token.start + len(token.text)]
-        parts = [a or b for a, b in re.findall(r"`([^`]+)`|([^\W\d]\w*)", written)]
+        parts = [a or b or c for a, b, c in re.findall(r'`([^`]+)`|"([^"]+)"|([^\W\d]\w*)', written)]
         # A dotted name may also be one column's whole name.
         if ".".join(parts) in self._schema.names:
             parts = [".".join(parts)]
         index = self._schema.get_field_index(parts[0])
         if index < 0:
+            if written.startswith('"'):  # as Spark has text
+                raise self._error(
+                    f"{written} would be a column, and there is none; text stands in 'single quotes'",
+                    token.start,
+                )
             raise missing_column(parts[0], self._schema)
         kind = self._schema.field(index).type
         for nth, part in enumerate(parts[1:], 1):
