@@ -118,3 +118,26 @@ def test_a_merge_comes_back_from_its_text():
         assert parse_merge(merge.text) == merge
     assert parse_merge(merge_text({"count": "sum"})) == CustomMerge(columns=(("count", "sum"),))
     assert merge_text(merge_functions.newest) == "merge_functions:newest"
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"function": "m:f", "count": "sum"}, "'count'"),
+        ({"function": "m:f", "properties": {"n": 1}}, "no texts"),
+        ({"function": "m:f", "properties": "n"}, "no texts"),
+        ({"function": "m:f", "insert": "g"}, "function reference"),
+        ({"function": "m: f"}, "function reference"),
+    ],
+)
+def test_a_function_with_what_it_does_not_take_is_refused(given, match):
+    with pytest.raises(InvalidOptionError, match=match):
+        parse_merge(merge_text(given))
+
+
+def test_a_merge_with_properties_is_one_text_whatever_their_order():
+    one = {"function": merge_functions.in_unit, "properties": {"b": "1", "a": "2"}}
+    other = {"properties": {"a": "2", "b": "1"}, "insert": "", "function": "merge_functions:in_unit"}
+    assert parse_merge(merge_text(one)) == parse_merge(merge_text(other))
+    assert parse_merge(parse_merge(merge_text(one)).text) == parse_merge(merge_text(one))
+    assert parse_merge('{"function": "sum"}').columns == (("function", "sum"),)

@@ -50,3 +50,15 @@ def average(old, new, context):
 def later_b(old, new, context):
     """The later record's `b`, all else as it was."""
     return old.set_column(old.schema.get_field_index("b"), "b", new["b"])
+
+
+def in_unit(old, new, context):
+    """The sum of `count`, times what the properties say."""
+    total = pc.multiply(pc.add(old["count"], new["count"]), int(context.properties["times"]))
+    return pa.table({"count": total})
+
+
+def first_of(new, context):
+    """A record of which nothing is stored: named by the properties; one of a negative count is dropped."""
+    name = pa.repeat(pa.scalar(context.properties["name"]), new.num_rows)
+    return Merged(pa.table({"name": name}), pc.less(new["count"], 0))

@@ -8,10 +8,12 @@ from typer.testing import CliRunner
 
 from hudi_format.errors import (
     ConflictingOptionError,
+    FunctionNotAllowedError,
     InvalidOptionError,
     MergeFunctionError,
     UnsupportedError,
 )
+from hudi_timeline import allow_functions
 from hudi_timeline.cli.main import app
 from hudi_timeline.table import HudiTable
 
@@ -30,6 +32,7 @@ EXPRESSIONS = {"count": "sum", "name": "non_null"}
 def make(path, merge, **more):
     return HudiTable.create(
         str(path), SCHEMA, name="t", record_keys=["id"], partition_fields=["p"], ordering_fields=["ts"],
+        table_type=more.pop("hoodie.datasource.write.table.type", "COPY_ON_WRITE"),
         options={"hudi.merge": merge, "hoodie.metadata.enable": False, **more},
     )  # fmt: skip
 
@@ -66,6 +69,45 @@ def test_upserts_merge_by_a_function_which_may_delete(tmp_path):
     (stat,) = result.write_stats
     assert (stat.num_deletes, stat.num_update_writes, stat.num_inserts) == (1, 1, 1)
     assert table.get(["b"]).num_rows == 0
+
+
+HOOKED = {
+    "function": merge_functions.in_unit,
+    "insert": merge_functions.first_of,
+    "properties": {"times": "2", "name": "new"},
+}
+
+
+@pytest.mark.req("NEW-04", "PM-01", "PM-03", "PM-05")
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("index", ["SIMPLE", "BUCKET"])
+def test_functions_get_properties_and_make_records_of_which_nothing_is_stored(tmp_path, kind, index):
+    more = {"hoodie.bucket.index.num.buckets": 2} if index == "BUCKET" else {}
+    kind_of = {"hoodie.datasource.write.table.type": kind}
+    table = make(tmp_path, HOOKED, **kind_of, **{"hoodie.index.type": index}, **more)
+    off = {"hoodie.compact.inline": "false", "hoodie.parquet.small.file.limit": "0"}
+    table.upsert(rows(("a", "x", 1, 1, "a"), ("b", "x", 1, -1, "b"), ("a", "x", 2, 2, "a2")), options=off)
+    # Within one write too they meet in their order: the first was made, the second merged into it.
+    both = ("merge_functions:in_unit", "merge_functions:first_of")
+    with allow_functions(*both):
+        assert held(table) == [("a", "x", 2, 6, "a2")]
+    table = HudiTable.open(str(tmp_path))
+    given = {**off, "hudi.merge": HOOKED}
+    table.upsert(rows(("a", "x", 3, 1, "a3"), ("b", "x", 3, 5, "b3"), ("c", "x", 3, -5, "c")), options=given)
+    table.insert(rows(("d", "x", 3, 1, "d"), ("e", "x", 3, -1, "e")), options=given)
+    now = [("a", "x", 3, 14, "a3"), ("b", "x", 3, 5, "new"), ("d", "x", 3, 1, "new")]
+    with allow_functions(*both):
+        assert held(table) == now
+        table.delete(rows(("a", "x", 3, 0, "")), options=off)
+        table.upsert(rows(("a", "x", 4, 9, "again")), options=off)
+        now[0] = ("a", "x", 4, 9, "new")
+        assert held(table) == now
+        if kind == "MERGE_ON_READ":
+            table.compact()
+        assert held(table) == now
+    assert table.verify() == []
+    with pytest.raises(FunctionNotAllowedError, match="first_of"), allow_functions("merge_functions:in_unit"):
+        table.upsert(rows(("a", "x", 5, 1, "")))
 
 
 def test_a_function_that_fails_leaves_the_table_as_it_was(tmp_path):

@@ -8,6 +8,9 @@ merged records back:
         total = pc.add(old["count"], new["count"])
         return new.set_column(new.schema.get_field_index("count"), "count", total)
 
+`{"function": add_up, "properties": {"unit": "km"}, "insert": check}` gives the function properties, and names one for
+records of which nothing is stored: it gets their batch and the context, and may change or drop them.
+
 Expressions say the same of single columns without code: `{"count": "sum", "last_seen": "max"}`; see
 `hudi_format.merge.expressions`.
 
@@ -19,13 +22,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import FunctionType
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_format._checks import imported, loads
 from hudi_format.arrow.input import checked_table
@@ -53,12 +57,14 @@ class MergeContext:
         ordering_field: name of the table's ordering field, "" for none.
         old_ordering, new_ordering: its values, row for row; None without one.
         keys: the record keys, row for row.
+        properties: what the user gave the merge.
     """
 
     ordering_field: str
     old_ordering: pa.Array | None
     new_ordering: pa.Array | None
     keys: pa.Array
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,7 @@ class Merged:
 MergeFunction: TypeAlias = Callable[
     [pa.RecordBatch, pa.RecordBatch, MergeContext], pa.RecordBatch | pa.Table | Merged
 ]
+InsertFunction: TypeAlias = Callable[[pa.RecordBatch, MergeContext], pa.RecordBatch | pa.Table | Merged]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +94,15 @@ class CustomMerge:
         function: `module:name`; "" where there are expressions.
         columns: (column, expression) pairs.
         fixed: columns that a merge must not change: those of the key and the partition path.
+        insert: `module:name` of what makes records of which nothing is stored; "" for none.
+        properties: (name, value) pairs for the functions.
     """
 
     function: str = ""
     columns: tuple[tuple[str, str], ...] = ()
     fixed: tuple[str, ...] = ()
+    insert: str = ""
+    properties: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> str:
@@ -100,7 +111,17 @@ class CustomMerge:
     @property
     def text(self) -> str:
         """Value of the option `hudi.merge`; the inverse of `parse_merge`."""
-        return self.function or json.dumps(dict(self.columns), ensure_ascii=False)
+        if not self.function:
+            return json.dumps(dict(self.columns), ensure_ascii=False)
+        if not self.insert and not self.properties:
+            return self.function
+        named = {"function": self.function, "insert": self.insert, "properties": dict(self.properties)}
+        return json.dumps({k: v for k, v in named.items() if v}, ensure_ascii=False)
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """References of the functions that it runs."""
+        return tuple(n for n in (self.function, self.insert) if n)
 
     def columns_for(self, wanted: Sequence[str], table: Sequence[str], ordering: str | None) -> list[str]:
         """Columns needed to merge the wanted ones."""
@@ -119,8 +140,8 @@ class CustomMerge:
             SchemaError: an expression for a column that is not there, or of a type that it does not take.
             InvalidOptionError: a function that cannot be imported.
         """
-        if self.function:
-            load_function(self.function)
+        for name in self.functions:
+            load_function(name)
         for column, expression in self.columns:
             if column not in schema.names:
                 raise SchemaError(
@@ -152,14 +173,32 @@ class CustomMerge:
             before, after = (record_merger.one_array(_nested(t, ordering)) for t in (old, new))
         if not self.function:
             return Merged(with_lacking(self._by_column(old, new, data, before, after), old, marked))
-        context = MergeContext(ordering or "", before, after, keys)
-        function = load_function(self.function)
+        context = MergeContext(ordering or "", before, after, keys, dict(self.properties))
+        return self._called(self.function, (old.select(data), new.select(data)), context, new, data)
+
+    def inserted(self, new: pa.Table, keys: pa.Array, ordering: str | None) -> Merged:
+        """Records of which nothing is stored, as `insert` makes them.
+
+        Raises:
+            MergeFunctionError: as `merge`.
+        """
+        data = [n for n in new.column_names if n not in META_COLUMNS]
+        after = None
+        if ordering and ordering.partition(".")[0] in new.column_names:
+            after = record_merger.one_array(_nested(new, ordering))
+        context = MergeContext(ordering or "", None, after, keys, dict(self.properties))
+        return self._called(self.insert, (new.select(data),), context, new, data)
+
+    def _called(
+        self, name: str, rows: Sequence[pa.Table], context: MergeContext, new: pa.Table, data: Sequence[str]
+    ) -> Merged:
+        function: Callable[..., object] = load_function(name)
         try:
-            given = function(_batch(old.select(data)), _batch(new.select(data)), context)
+            given = function(*map(_batch, rows), context)
         except Exception as e:
             raise MergeFunctionError(
-                f"the merge function {self.function} raised {type(e).__name__}: {e}",
-                remedy="correct the function; nothing of this merge was kept.", function=self.function,
+                f"the merge function {name} raised {type(e).__name__}: {e}",
+                remedy="correct the function; nothing of this merge was kept.", function=name,
             ) from e  # fmt: skip
         return self._checked(given, new, data)
 
@@ -207,21 +246,21 @@ class CustomMerge:
                     "returned invalid deletion flags: one boolean per pair is needed, without nulls"
                 )
         out = []
-        for field in new.schema:
-            if field.name not in rows.column_names:
-                out.append(new.column(field.name))
+        for wanted in new.schema:
+            if wanted.name not in rows.column_names:
+                out.append(new.column(wanted.name))
                 continue
-            column = rows.column(field.name)
-            if column.type != field.type:
+            column = rows.column(wanted.name)
+            if column.type != wanted.type:
                 try:
-                    column = column.cast(field.type)
+                    column = column.cast(wanted.type)
                 except pa.ArrowException as e:
                     raise self._wrong(
-                        f"returned {field.name!r} as {column.type}, which cannot be cast to {field.type}: {e}"
+                        f"returned {wanted.name!r} as {column.type}, which cannot be cast to {wanted.type}: {e}"
                     ) from e
-            if field.name in self.fixed and not column.equals(new.column(field.name)):
+            if wanted.name in self.fixed and not column.equals(new.column(wanted.name)):
                 raise self._wrong(
-                    f"changed {field.name!r}, which is part of the record key or partition path"
+                    f"changed {wanted.name!r}, which is part of the record key or partition path"
                 )
             out.append(column)
         return Merged(pa.table(out, schema=new.schema), deleted)
@@ -269,7 +308,7 @@ def custom_of(rule: MergeRule) -> CustomMerge | None:
     if not rule.custom:
         return None
     merge = parse_merge(rule.custom)
-    return CustomMerge(merge.function, merge.columns, rule.fixed)
+    return replace(merge, fixed=rule.fixed)
 
 
 # --- references ------------------------------------------------------------------------------------------
@@ -284,7 +323,8 @@ def merge_text(merge: str | Mapping[str, str] | Callable[..., object]) -> str:
     if isinstance(merge, str):
         return merge
     if isinstance(merge, Mapping):
-        return json.dumps(dict(merge), ensure_ascii=False)
+        named = {k: merge_text(v) if callable(v) else v for k, v in merge.items()}
+        return json.dumps(named, ensure_ascii=False)
     name = getattr(merge, "__qualname__", type(merge).__name__)
     module = getattr(merge, "__module__", "")
     what = "a lambda" if name.endswith("<lambda>") else f"{module}:{name}"
@@ -310,6 +350,8 @@ def parse_merge(text: str) -> CustomMerge:
             given = loads(text)
         except (ValueError, RecursionError) as e:
             raise InvalidOptionError(f"{MERGE} is not a JSON object: {e}", option=MERGE) from None
+        if ":" in str(given.get("function")):
+            return _with_function(given)
         wrong = [v for v in given.values() if v not in NAMES]
         if wrong or not given:
             raise InvalidOptionError(
@@ -317,7 +359,11 @@ def parse_merge(text: str) -> CustomMerge:
                 remedy=f"use {', '.join(NAMES)}.", option=MERGE,
             )  # fmt: skip
         return CustomMerge(columns=tuple(sorted(given.items())))
-    module, colon, name = text.partition(":")
+    return CustomMerge(function=_reference(text))
+
+
+def _reference(text: object) -> str:
+    module, colon, name = str(text).strip().partition(":")
     # Each part on its own: ".module" would be relative to whatever imports it.
     if not colon or not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
         raise InvalidOptionError(
@@ -325,7 +371,26 @@ def parse_merge(text: str) -> CustomMerge:
             remedy='give \'module:name\' of a Python function, or a JSON object such as {"count": "sum"}.',
             option=MERGE,
         )
-    return CustomMerge(function=text)
+    return f"{module}:{name}"
+
+
+def _with_function(given: Mapping[str, object]) -> CustomMerge:
+    """The merge of an object that names a function, and perhaps one for new records, and properties."""
+    properties = given.get("properties", {})
+    unknown = sorted(given.keys() - {"function", "insert", "properties"})
+    if (
+        unknown
+        or not isinstance(properties, Mapping)
+        or not all(isinstance(v, str) for v in properties.values())
+    ):
+        raise InvalidOptionError(
+            f"{MERGE} names a function and {unknown[0]!r}" if unknown else f"properties of {MERGE} are no texts",
+            remedy="give function, insert and properties, which has texts.", option=MERGE,
+        )  # fmt: skip
+    insert = _reference(given["insert"]) if given.get("insert") else ""
+    return CustomMerge(
+        _reference(given["function"]), insert=insert, properties=tuple(sorted(properties.items()))
+    )
 
 
 @cache
@@ -405,6 +470,15 @@ class Chains:
             fresh = active[~meets]
             at[fresh] = base + records[~meets]
             alive[fresh] = True
+            if self.custom.insert and len(fresh):
+                new = pa.array(records[~meets])
+                keys = record_merger.one_array(entries.keys.take(new))
+                made = self.custom.inserted(entries.rows.take(new), keys, self.ordering)
+                at[fresh] = size + np.arange(len(fresh))
+                pool.append(made.rows)
+                size += len(fresh)
+                if made.deleted is not None:
+                    alive[fresh] = ~made.deleted.to_numpy(zero_copy_only=False)
             pairs, later = active[meets], records[meets]
             if not len(pairs):
                 continue
@@ -480,18 +554,35 @@ def folded_alone(rows: pa.Table, rule: MergeRule, kinds: np.ndarray | None, orde
     return Folding(rows, rule, kinds, ordering).rest()
 
 
+def inserted_alone(
+    rows: pa.Table, rule: MergeRule, kinds: np.ndarray | None, ordering: str | None
+) -> pa.Table:
+    """Rows of which nothing is stored, as the merge's `insert` makes them, without deletes."""
+    merge = custom_of(rule)
+    if merge is None or not merge.insert:
+        return rows
+    if kinds is not None:
+        rows = rows.filter(pa.array((kinds != record_merger.DATA_DELETED) & (kinds < record_merger.DELETE)))
+    if not rows.num_rows:
+        return rows
+    made = merge.inserted(rows, record_merger.one_array(rows.column(RECORD_KEY)), ordering)
+    return made.rows if made.deleted is None else made.rows.filter(pc.invert(made.deleted))
+
+
 __all__ = [
     "MERGE",
     "PAYLOAD",
     "Chains",
     "CustomMerge",
     "Folding",
+    "InsertFunction",
     "MergeContext",
     "MergeFunction",
     "Merged",
     "custom_of",
     "custom_rule",
     "folded_alone",
+    "inserted_alone",
     "load_function",
     "merge_text",
     "parse_merge",

@@ -109,10 +109,14 @@ def table_merge_rule(text: str, fixed: Sequence[str], *, given: str | None, stor
 
 
 def check_allowed(text: str, *, given: str | None, storage: Storage) -> None:
-    """Refuse the function of a merge that is not allowed; expressions always are."""
-    function = parse_merge(text).function
-    if not function or (given is not None and parse_merge(given).function == function):
-        return
+    """Refuse the functions of a merge that are not allowed; expressions always are."""
+    known = () if given is None else parse_merge(given).functions
+    for function in parse_merge(text).functions:
+        if function not in known:
+            _check_function(function, storage)
+
+
+def _check_function(function: str, storage: Storage) -> None:
     module = function.partition(":")[0]
     with _lock:
         names = {n for n, count in _allowed.items() if count > 0}

@@ -75,7 +75,7 @@ class LatestSlices:
         planned = {
             b.path for of in self.base_files.values() for b in of if (b.partition, b.file_id) in self.pending
         }
-        merge = replace(slice_merge(snapshot), limit=task.memory)
+        merge = replace(slice_merge(snapshot, plan.config.merge), limit=task.memory)
         logged = LoggedFiles(logs, merge, schema, self.committed, frozenset(planned))
         meets = task.compares_stored or task.takes_values_along
         if meets and history_file(snapshot):

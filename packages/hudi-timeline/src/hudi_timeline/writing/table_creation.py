@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_format.errors import ConflictingOptionError, OptionError, SchemaError, TableExistsError
+from hudi_format.merge.user_merger import parse_merge
 from hudi_format.schema.arrow import equal_types, normalize_schema
 from hudi_format.schema.avro import to_avro
 from hudi_format.schema.fit import in_utc
@@ -101,7 +102,7 @@ def create_table(
     properties[table_config.CREATE_SCHEMA] = to_avro(normal, merged[table_options.TABLE_NAME])
     # A function that made the table may go on merging it; expressions need no permission.
     merge = given.get(MERGE, "")
-    kept: dict[str, str] = {MERGE: merge} if merge and not merge.lstrip().startswith("{") else {}
+    kept: dict[str, str] = {MERGE: merge} if merge and parse_merge(merge).functions else {}
     try:
         table_config.create(storage, properties)
     except TableExistsError as e:

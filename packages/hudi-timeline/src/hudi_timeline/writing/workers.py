@@ -36,7 +36,7 @@ from hudi_format.merge.record_merger import (
     event_times,
     merged_column,
 )
-from hudi_format.merge.user_merger import folded_alone
+from hudi_format.merge.user_merger import folded_alone, inserted_alone
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.parquet.footer import read_entries
 from hudi_format.parquet.layout import KeyObserver
@@ -167,7 +167,10 @@ def write_bucket(
         if context.key_spec.auto:
             rows = rows.set_column(0, RECORD_KEY, with_instant(rows.column(RECORD_KEY), context.instant))
         rows = with_stored_values(context, rows)
-        rows = _one_per_key(context, bucket, rows) if context.combine or bucket.kind == MERGE else rows
+        if context.combine or bucket.kind == MERGE:
+            rows = _one_per_key(context, bucket, rows)
+        elif context.rule.custom and bucket.kind in (CREATE, CONCAT):
+            rows = inserted_alone(rows, context.rule, record_kinds(context, rows), context.ordering_field)
         stats = _written(context, bucket, rows, token, counter)
         found = tuple(with_null_elements(rows))
         return [replace(s, null_elements=found) for s in stats] if found else stats
