@@ -3,11 +3,29 @@
 import pyarrow as pa
 import pytest
 
+from hudi_format.errors import UnsupportedError
 from hudi_timeline import HudiTable
 from interop.bucket_tables import BUCKET, IDS, INDEX, NUMBER, WRITE, Shared, rows
 from interop.spark_process import SparkProcessError
 
+CLASSES = "org.apache.hudi.client.clustering."
+SPLITTING = {
+    "hoodie.bucket.index.min.num.buckets": "1",
+    "hoodie.bucket.index.max.num.buckets": "8",
+    "hoodie.parquet.max.file.size": "100",
+    "hoodie.parquet.small.file.limit": "0",
+    "hoodie.clustering.inline": "true",
+    "hoodie.clustering.inline.max.commits": "1",
+    "hoodie.clustering.plan.strategy.class": CLASSES
+    + "plan.strategy.SparkConsistentBucketClusteringPlanStrategy",
+    "hoodie.clustering.execution.strategy.class": CLASSES
+    + "run.strategy.SparkConsistentBucketClusteringExecutionStrategy",
+    "hoodie.clustering.updates.strategy": CLASSES
+    + "update.strategy.SparkConsistentBucketDuplicateUpdateStrategy",
+}
+
 ENGINE = "hoodie.index.bucket.engine"
+RING = {INDEX: "BUCKET", ENGINE: "CONSISTENT_HASHING", NUMBER: "3", WRITE + "table.type": "MERGE_ON_READ"}
 SMALL = {"hoodie.parquet.max.file.size": "100", "hoodie.bucket.index.max.num.buckets": "8"}
 LARGE = {"hoodie.bucket.index.min.num.buckets": "2"}
 
@@ -42,8 +60,7 @@ def test_multiplied_buckets_are_written_on_by_both(tmp_path, pool, kind):
 @pytest.mark.req("IX-11")
 def test_split_and_merged_rings_are_written_on_by_both(tmp_path, pool):
     apache = pool.get("0.15.0")
-    ring = {INDEX: "BUCKET", ENGINE: "CONSISTENT_HASHING", NUMBER: "3", WRITE + "table.type": "MERGE_ON_READ"}
-    table = Shared(tmp_path / "t", apache, ("id",), ring)
+    table = Shared(tmp_path / "t", apache, ("id",), RING)
     table.write("apache", "upsert", rows(IDS))
     table.write("ours", "upsert", rows(IDS[:3]))
     table.index = {}
@@ -57,6 +74,42 @@ def test_split_and_merged_rings_are_written_on_by_both(tmp_path, pool):
     table.write("ours", "delete", rows(IDS[:4]))
     table.check(apache)
     assert HudiTable.open(str(table.path)).verify() == []
+
+
+@pytest.mark.req("IX-11")
+def test_a_resize_that_one_has_planned_is_executed_by_the_other(tmp_path, pool):
+    apache = pool.get("0.15.0")
+    table = Shared(tmp_path / "t", apache, ("id",), RING)
+    table.write("apache", "upsert", rows(IDS))
+    table.write("ours", "upsert", rows(IDS[:3]))
+    planning = {**SPLITTING, "hoodie.clustering.inline": "false", "hoodie.clustering.schedule.inline": "true"}
+    table.index = {**RING, **planning}
+    table.write("apache", "upsert", rows(IDS[::2], ts=2))
+    table.index = {**RING, **SPLITTING, "hoodie.clustering.inline": "false"}
+    table.write("apache", "upsert", rows([*IDS[1::2], "new"], ts=3))  # to the old and to the new buckets
+    table.index = {}
+    with pytest.raises(UnsupportedError, match="--pending"):
+        table.write("ours", "upsert", rows(IDS))
+    table.check(apache)
+    done = HudiTable.open(str(table.path)).resize_buckets(mode="execute")
+    assert len(done.executed) == 1
+    assert done.plan.buckets == {"a": (3, 6)}
+    # The writer between the two wrote to the old buckets too, which a look at the instants takes for lost rows.
+    found = HudiTable.open(str(table.path)).verify(deep=True)
+    assert {f.code for f in found} <= {"replaced-group-written"}
+    table.check(apache)
+    table.write("ours", "upsert", rows(IDS[::3], ts=5))
+    ours = HudiTable.open(str(table.path)).resize_buckets(mode="schedule", options=SMALL)
+    assert ours.plan.buckets == {"a": (6, 8)}
+    table.index = {**RING, **SPLITTING}
+    table.write("apache", "upsert", rows(IDS[::4], ts=6))
+    table.index = {}
+    assert ours.instant in [i.time for i in HudiTable.open(str(table.path)).timeline.completed_writes()]
+    table.check(apache)
+    table.write("ours", "upsert", rows(IDS[::5], ts=7))
+    found = HudiTable.open(str(table.path)).verify(deep=True)
+    assert {f.code for f in found} <= {"replaced-group-written"}
+    table.check(apache)
 
 
 @pytest.mark.req("IX-30")

@@ -45,7 +45,7 @@ class BucketIndex:
 
     num_buckets: int
     fields: tuple[str, ...]
-    seed: str = field(default="", compare=False)
+    seed: str = field(default="", compare=False, kw_only=True)
 
     by_partition: ClassVar[bool] = False
     """Whether a key's bucket depends on its partition: it is known only with the partition's hashing metadata."""

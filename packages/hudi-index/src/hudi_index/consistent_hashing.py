@@ -46,6 +46,24 @@ class HashingNode:
     def file_id(self) -> str:
         return self.file_id_prefix + _FIRST
 
+    @classmethod
+    def parse(cls, given: object) -> HashingNode:
+        """Node in a decoded ring.
+
+        Raises:
+            ValueError: what is wrong with it.
+        """
+        if not isinstance(given, dict):
+            raise ValueError("a node is no object")
+        value, prefix, tag = given.get("value"), given.get("fileIdPrefix"), given.get("tag", NORMAL)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= GREATEST:
+            raise ValueError(f"a node's value is {value!r}")
+        if not isinstance(prefix, str) or not _PREFIX.match(prefix):
+            raise ValueError(f"a node's file id prefix is {prefix!r}")
+        if tag != NORMAL:
+            raise ValueError(f"a node's tag is {tag!r}: the ring of a resize that is not finished")
+        return cls(value, prefix)
+
 
 @dataclass(frozen=True, slots=True)
 class HashingMetadata:
@@ -99,7 +117,7 @@ class HashingMetadata:
             raise ValueError("no object with nodes")
         if found.get("partitionPath") != partition:
             raise ValueError(f"it is of partition {found.get('partitionPath')!r}, not {partition!r}")
-        nodes = sorted((_node(n) for n in found["nodes"]), key=lambda n: n.value)
+        nodes = sorted((HashingNode.parse(n) for n in found["nodes"]), key=lambda n: n.value)
         if not nodes:
             raise ValueError("no node")
         for what in ({n.value for n in nodes}, {n.file_id_prefix for n in nodes}):
@@ -193,19 +211,6 @@ def middle_of(former: int, value: int) -> int | None:
 
 def _whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _node(given: object) -> HashingNode:
-    if not isinstance(given, dict):
-        raise ValueError("a node is no object")
-    value, prefix, tag = given.get("value"), given.get("fileIdPrefix"), given.get("tag", NORMAL)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= GREATEST:
-        raise ValueError(f"a node's value is {value!r}")
-    if not isinstance(prefix, str) or not _PREFIX.match(prefix):
-        raise ValueError(f"a node's file id prefix is {prefix!r}")
-    if tag != NORMAL:
-        raise ValueError(f"a node's tag is {tag!r}: the ring of a resize that is not finished")
-    return HashingNode(value, prefix)
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,7 +248,8 @@ GATE: tuple[Entry, ...] = (
         "pending clustering",
         (WRITE,),
         _pending_clustering,
-        "run the clustering with Apache Hudi, or roll it back there, then write.",
+        "run the clustering with Apache Hudi, or roll it back there, then write; one that resizes buckets is executed "
+        "by `hudi buckets resize PATH --pending` too.",
     ),
     Entry(
         "metadata table indexes",

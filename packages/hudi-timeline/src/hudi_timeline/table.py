@@ -618,7 +618,8 @@ class HudiTable:
 
     def resize_buckets(
         self, num_buckets: int | None = None, *, partitions: Collection[str] | None = None, engine: str | None = None,
-        plan: ResizePlan | None = None, dry_run: bool = False, options: Options = None, run: ResizeRunner | None = None,
+        mode: str = "schedule_and_execute", plan: ResizePlan | None = None, dry_run: bool = False,
+        options: Options = None, run: ResizeRunner | None = None,
     ) -> ResizeResult:  # fmt: skip
         """Split and merge the buckets of a bucket index, each by itself, without a shuffle.
 
@@ -630,6 +631,7 @@ class HudiTable:
             partitions: only these.
             engine: `EXTENDIBLE_HASHING` makes the partitions of a table with the engine SIMPLE differ from here on:
                 Apache Hudi reads it then, and writes it no more.
+            mode: "schedule" plans a clustering of rings, "execute" executes those that are pending, of Apache Hudi too.
             plan: an earlier dry run's; made anew if not given.
             run: runs the tasks elsewhere than on threads of this process.
 
@@ -642,7 +644,7 @@ class HudiTable:
 
         return resizing.resize(
             self._service(options, dry_run=dry_run), num_buckets=num_buckets, partitions=partitions, engine=engine,
-            plan=plan, dry_run=dry_run, run=run,
+            mode=mode, plan=plan, dry_run=dry_run, run=run,
         )  # fmt: skip
 
     def log_compact(

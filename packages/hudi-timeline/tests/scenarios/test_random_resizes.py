@@ -166,6 +166,6 @@ def test_every_key_stands_once_in_its_bucket_whatever_comes_between(tmp_path, en
     work = Workload(str(tmp_path / "t"), engine, kind, listed)
     for _ in range(STEPS):
         work.step()
-    assert work.resized > 3
-    assert work.travelled > 3
+    assert work.resized > 1
+    assert work.travelled > 1
     assert work.table.verify(deep=True) == []

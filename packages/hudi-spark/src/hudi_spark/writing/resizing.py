@@ -27,6 +27,7 @@ def resize_buckets(
     *,
     partitions: Collection[str] | None = None,
     engine: str | None = None,
+    mode: str = "schedule_and_execute",
     plan: ResizePlan | None = None,
     dry_run: bool = False,
     options: Mapping[str, str] | None = None,
@@ -42,7 +43,7 @@ def resize_buckets(
     given = merged(session_options(spark), dict(options or {}))
     storage = open_storage(table_path(spark, path, what="resize_buckets"), options=given)
     return HudiTable.open(storage).resize_buckets(
-        num_buckets, partitions=partitions, engine=engine, plan=plan, dry_run=dry_run,
+        num_buckets, partitions=partitions, engine=engine, mode=mode, plan=plan, dry_run=dry_run,
         options=without_hadoop_options(given), run=partial(_run_on_spark, spark),
     )  # fmt: skip
 

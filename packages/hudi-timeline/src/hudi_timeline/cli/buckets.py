@@ -46,17 +46,28 @@ def resize(
             help="EXTENDIBLE_HASHING: partitions may differ from here on, and Apache Hudi only reads.",
         ),
     ] = None,
+    schedule_only: Annotated[
+        bool,
+        typer.Option("--schedule-only", help="Only plan, of rings; another call or program executes it."),
+    ] = False,
+    pending: Annotated[
+        bool, typer.Option("--pending", help="Only what is pending: plan nothing new.")
+    ] = False,
     dry_run: DryRun = False,
     option: Options = None,
     output: Output = Format.table,
     storage: StorageOptions = None,
 ) -> None:
     """Split and merge buckets (hoodie.bucket.index.*)."""
+    if schedule_only and pending:
+        raise typer.BadParameter("--schedule-only plans; --pending executes")
+    mode = "schedule" if schedule_only else "execute" if pending else "schedule_and_execute"
     table = open_table(path, storage, option)
-    result = table.resize_buckets(number, partitions=partition, engine=engine, dry_run=dry_run)
+    result = table.resize_buckets(number, partitions=partition, engine=engine, mode=mode, dry_run=dry_run)
     plan = result.plan
     facts = {
         "instant": result.instant,
+        "executed": list(result.executed),
         "engine": plan.engine,
         "buckets": [f"{p or '.'}: {old} to {new}" for p, (old, new) in plan.buckets.items()],
         "planned": [_line(m) for m in plan.moves],

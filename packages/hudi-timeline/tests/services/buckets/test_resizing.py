@@ -301,6 +301,17 @@ def test_a_stale_plan_is_refused(tmp_path):
     assert not [i for i in table.timeline.instants if not i.completed]
 
 
+def test_an_engine_alone_is_changed_by_a_plan_without_moves(tmp_path):
+    table = make(tmp_path / "t")
+    before = found(table)
+    plan = table.resize_buckets(engine="EXTENDIBLE_HASHING", dry_run=True).plan
+    assert (plan.moves, plan.engine) == ((), "EXTENDIBLE_HASHING")
+    assert table.resize_buckets(plan=plan).instant
+    assert table.config.properties[ENGINE] == "EXTENDIBLE_HASHING"
+    assert found(table) == before
+    numbers(table)
+
+
 def test_what_has_no_buckets_or_no_number_is_refused(tmp_path):
     plain = HudiTable.create(
         str(tmp_path / "u"), SCHEMA, name="u", record_keys=["id"], partition_fields=["p"]

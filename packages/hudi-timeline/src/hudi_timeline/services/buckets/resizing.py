@@ -5,7 +5,8 @@
 
 Each bucket is divided by itself: its slice is read once, and its rows go to the files of the new buckets.  What was
 read stays until it is cleaned, so that queries that began before go on.  Until the commit nothing of it is visible; a
-resize that dies is rolled back by the next write, of Apache Hudi too.
+resize that dies is rolled back by the next write, of Apache Hudi too.  Of rings it can be planned by one call, and
+executed by another, or by Apache Hudi: `pending_resizes`.
 
 Source: RFC-29; clustering of Apache Hudi 0.15 with the consistent-hashing strategies.
 """
@@ -19,7 +20,6 @@ from dataclasses import dataclass, field
 
 from hudi_format.errors import WriteConflictError
 from hudi_format.model import WriteStat
-from hudi_timeline import feature_gate
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.bucket_groups import table_index
 from hudi_timeline.file_system_view.bucket_settings import SettingsChange, as_properties
@@ -27,6 +27,13 @@ from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.file_options import NUM_BUCKETS
 from hudi_timeline.options.service_config import ResizeConfig, parse_resize_options
+from hudi_timeline.services.buckets.pending_resizes import (
+    CLUSTER,
+    check_resize,
+    execute_pending,
+    look_into,
+    schedule_resize,
+)
 from hudi_timeline.services.buckets.resize_plan import ResizePlan, make_resize_plan
 from hudi_timeline.services.buckets.resize_tasks import Runner, make_resize_tasks, run_on_threads
 from hudi_timeline.services.compaction.slice_tasks import stored_schema_text
@@ -41,7 +48,8 @@ from hudi_timeline.transaction.transaction import Participant, Transaction, begi
 
 log = logging.getLogger("hudi")
 
-CLUSTER = "CLUSTER"
+SCHEDULE, EXECUTE, BOTH = "schedule", "execute", "schedule_and_execute"
+MODES = (SCHEDULE, EXECUTE, BOTH)
 
 
 @dataclass(frozen=True)
@@ -51,13 +59,15 @@ class ResizeResult:
     Attributes:
         instant: of the replacecommit; "" where nothing was written.
         plan: what it splits and merges.
-        write_stats: the new base files.
+        executed: pending resizes that were executed, oldest first.
+        write_stats: the new base files, of those too.
         warnings: what the user should know, one sentence each.
         seconds: how long it took.
     """
 
     instant: str
     plan: ResizePlan
+    executed: tuple[str, ...] = ()
     write_stats: tuple[WriteStat, ...] = ()
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
@@ -75,10 +85,11 @@ def resize(
     partitions: Collection[str] | None = None,
     engine: str | None = None,
     plan: ResizePlan | None = None,
+    mode: str = BOTH,
     dry_run: bool = False,
     run: Runner | None = None,
 ) -> ResizeResult:
-    """Split and merge buckets.
+    """Execute the pending resizes of rings, then split and merge buckets.
 
     Args:
         config: what the context's options say, if not given.
@@ -87,6 +98,8 @@ def resize(
         partitions: only these; of an engine that has different numbers of buckets in each.
         engine: EXTENDIBLE_HASHING, to make that of a table with the engine SIMPLE.
         plan: an earlier dry run's; made anew if not given.
+        mode: only one of the two: "schedule", which plans a clustering of rings and leaves it to another call, or to
+            Apache Hudi; or "execute", for those that are pending.
         dry_run: give the plan and change nothing.
         run: runs the tasks; None for threads of this process.
 
@@ -100,6 +113,10 @@ def resize(
         LockError, StorageError.
     """
     began = time.monotonic()
+    if mode not in MODES:
+        raise ValueError(f"mode is one of {', '.join(MODES)}, not {mode!r}")
+    if plan is not None and mode != BOTH:
+        raise ValueError(f"plan goes with the mode {BOTH}")
     if plan is not None and (num_buckets, partitions, engine) != (None, None, None):
         raise ValueError("plan goes without num_buckets, partitions and engine")
     config = config or parse_resize_options(context.options.raw)
@@ -109,22 +126,27 @@ def resize(
             snapshot, config, num_buckets=num_buckets, partitions=partitions, engine=engine
         )
 
+    def complete(transaction: Transaction, found: ResizePlan) -> tuple[WriteStat, ...]:
+        return _execute(transaction, found, config, run or run_on_threads)
+
+    if mode == SCHEDULE:
+        instant, found = schedule_resize(context, config, planned, dry_run=dry_run)
+        return ResizeResult(instant, found, warnings=found.skipped, seconds=time.monotonic() - began)
+    if mode == EXECUTE:
+        found = look_into(context)
+        executed = {} if dry_run else execute_pending(context, config, complete)
+        files = tuple(s for of in executed.values() for s in of)
+        return ResizeResult(
+            "", found, tuple(executed), files, tuple(context.warnings), time.monotonic() - began
+        )
+    executed = {} if dry_run else execute_pending(context, config, complete)
+    files = tuple(s for of in executed.values() for s in of)
     snapshot = context.look()
-    feature_gate.check_write(
-        snapshot.storage,
-        snapshot.config,
-        snapshot.timeline,
-        context.options,
-        CLUSTER,
-        read=snapshot.commits.get,
-    )
-    feature_gate.check_service(
-        snapshot.storage, snapshot.config, snapshot.timeline, context.options, also=("schema on read",)
-    )
+    check_resize(context, snapshot)
     found = plan or planned(snapshot)  # what is refused is refused before there is an instant
     make_resize_tasks(snapshot, "0", found.moves, found.index("0"), config.files)
     if dry_run or not found:
-        return ResizeResult("", found, seconds=time.monotonic() - began)
+        return ResizeResult("", found, tuple(executed), files, seconds=time.monotonic() - began)
     caller = RunningCall.here()
     with begin_transaction(
         context.storage, context.table, operation=CLUSTER, action=REPLACE_COMMIT, options=context.options,
@@ -134,10 +156,16 @@ def resize(
         found = planned(now) if plan is None else _checked(plan, now, transaction)
         if not found:
             transaction.abort("others have done what it was to do", without_trace=True)
-            return ResizeResult("", found, seconds=time.monotonic() - began)
-        stats = _execute(transaction, found, config, run or run_on_threads)
+            return ResizeResult("", found, tuple(executed), files, seconds=time.monotonic() - began)
+        transaction.inflight({})
+        stats = complete(transaction, found)
     result = ResizeResult(
-        transaction.instant, found, stats, (*found.skipped, *transaction.warnings), time.monotonic() - began
+        transaction.instant,
+        found,
+        tuple(executed),
+        (*files, *stats),
+        (*found.skipped, *transaction.warnings),
+        time.monotonic() - began,
     )
     log.info("%s: %r", context.storage.uri, result)
     return result
@@ -147,7 +175,6 @@ def _execute(
     transaction: Transaction, plan: ResizePlan, config: ResizeConfig, run: Runner
 ) -> tuple[WriteStat, ...]:
     instant, snapshot = transaction.instant, transaction.snapshot
-    transaction.inflight({})
     stats = run(make_resize_tasks(snapshot, instant, plan.moves, plan.index(instant), config.files))
     replaced: dict[str, list[str]] = {}
     for move in plan.moves:
@@ -202,7 +229,7 @@ def _checked(plan: ResizePlan, now: TableSnapshot, transaction: Transaction) -> 
         why = f"the table has {index.num_buckets} buckets by {','.join(index.fields)} now"
     elif stale:
         why = f"file group {stale[0].file_id} of partition {stale[0].partition or '.'} has other files"
-    elif plan.settings_change and len(slices) != len(plan.moves):
+    elif plan.before.num_buckets != plan.after.num_buckets and len(slices) != len(plan.moves):
         why = "there are other file groups"
     else:
         return plan

@@ -1,0 +1,167 @@
+"""Resizes of rings in two calls: a clustering is scheduled by one, executed by another.
+
+Either may be of Apache Hudi.
+
+An execution that fails takes the plan back with it; one whose process dies leaves it, and the next call executes it
+from the start.  Writers of this project wait meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from hudi_format.errors import ConcurrentWriterError, UnsupportedError
+from hudi_format.model import WriteStat
+from hudi_format.storage.open import flush
+from hudi_index.bucket import FEATURE
+from hudi_timeline import feature_gate
+from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.concurrency.running_call import RunningCall
+from hudi_timeline.file_system_view.bucket_groups import table_index
+from hudi_timeline.file_system_view.hashing_rings import load_rings
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.options.service_config import ResizeConfig
+from hudi_timeline.services.buckets.clustering_plans import as_request, pending_clusterings, read_resize
+from hudi_timeline.services.buckets.resize_plan import ResizePlan
+from hudi_timeline.services.buckets.resize_tasks import make_resize_tasks
+from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.timeline.action_metadata import render_action
+from hudi_timeline.timeline.instant import REPLACE_COMMIT, REQUESTED, Instant, instant_path
+from hudi_timeline.timeline.instant_generator import new_instant
+from hudi_timeline.transaction.rollback_guard import refuse_alive
+from hudi_timeline.transaction.transaction import Transaction
+
+CLUSTER = "CLUSTER"
+
+Complete = Callable[[Transaction, ResizePlan], tuple[WriteStat, ...]]
+"""Writes the files of a plan, and publishes its commit."""
+
+
+def check_resize(context: ServiceContext, snapshot: TableSnapshot) -> None:
+    """Refuse a table that a resize would damage; errors as of the feature gate."""
+    feature_gate.check_write(
+        snapshot.storage,
+        snapshot.config,
+        snapshot.timeline,
+        context.options,
+        CLUSTER,
+        read=snapshot.commits.get,
+    )
+    feature_gate.check_service(
+        snapshot.storage, snapshot.config, snapshot.timeline, context.options, also=("schema on read",)
+    )  # fmt: skip
+
+
+def schedule_resize(
+    context: ServiceContext,
+    config: ResizeConfig,
+    planned: Callable[[TableSnapshot], ResizePlan],
+    *,
+    dry_run: bool = False,
+) -> tuple[str, ResizePlan]:
+    """Put a clustering on the timeline; returns its instant, "" for none, and its plan.
+
+    Raises:
+        UnsupportedError: the buckets are none of rings; or a write is pending, which goes by the rings of before.
+    """
+    if dry_run:
+        return "", _refuse_others(planned(context.look()), context.storage.uri)
+    storage = context.storage
+    with context.locked(keep_metadata=True) as snapshot:
+        check_resize(context, snapshot)
+        plan = _refuse_others(planned(snapshot), storage.uri)
+        if not plan:
+            return "", plan
+        pending = snapshot.timeline.pending_writes()
+        if pending:
+            raise UnsupportedError(
+                f"the write {pending[0].time} is not completed, and does not know of the new buckets",
+                table=storage.uri, instant=pending[0].time, feature=FEATURE,
+                remedy="schedule the resize afterwards, or roll the write back if its writer is dead.",
+            )  # fmt: skip
+        make_resize_tasks(snapshot, "0", plan.moves, plan.index("0"), config.files)
+        before = load_rings(snapshot, plan.rings)
+        instant = new_instant(snapshot.timeline, context.table, time.time, table=storage.uri)
+        path = instant_path(context.table, instant, REPLACE_COMMIT, REQUESTED)
+        context.check_lock()
+        storage.create(path, render_action(as_request(plan, before, storage.uri)))
+        flush(storage, [path], written=False)
+    return instant, plan
+
+
+def _refuse_others(plan: ResizePlan, table: str) -> ResizePlan:
+    if plan.engine != "CONSISTENT_HASHING":
+        raise UnsupportedError(
+            f"a resize of the engine {plan.engine} is not planned apart from its execution", table=table,
+            remedy="leave the mode out: it is done in one call.", feature=FEATURE,
+        )  # fmt: skip
+    if len({m.partition for m in plan.moves}) < len(plan.rings):
+        # Nodes without a file group, whose new ones no group of a clustering could name.
+        raise UnsupportedError(
+            "a partition's empty buckets alone are to be merged, which a clustering has no place for", table=table,
+            remedy="leave the mode out: it is done in one call.", feature=FEATURE,
+        )  # fmt: skip
+    return plan
+
+
+def look_into(context: ServiceContext) -> ResizePlan:
+    """The pending resizes as one plan; errors as `read_resize`."""
+    snapshot = context.look()
+    index = table_index(snapshot)
+    plans = [read_resize(snapshot, i) for i in pending_clusterings(snapshot.storage, snapshot.timeline)]
+    return ResizePlan(
+        index,
+        index,
+        tuple(m for p in plans for m in p.moves),
+        {partition: ring for p in plans for partition, ring in p.rings.items()},
+        {partition: count for p in plans for partition, count in p.buckets.items()},
+    )
+
+
+def execute_pending(
+    context: ServiceContext, config: ResizeConfig, complete: Complete
+) -> dict[str, tuple[WriteStat, ...]]:
+    """Execute all pending resizes, oldest first; returns the new files by instant.
+
+    Raises:
+        UnsupportedError: a clustering of another kind.
+        ConcurrentWriterError: another process executes one, or took it back.
+        CorruptFileError: a plan that contradicts the table.
+    """
+    snapshot = context.look()
+    found = pending_clusterings(snapshot.storage, snapshot.timeline)
+    return {i.time: _execute(context, i, config, complete) for i in found}
+
+
+def _execute(
+    context: ServiceContext, planned: Instant, config: ResizeConfig, complete: Complete
+) -> tuple[WriteStat, ...]:
+    storage, options = context.storage, context.options
+    caller = RunningCall.here()
+    with context.locked() as snapshot:
+        pending = next(
+            (i for i in pending_clusterings(storage, snapshot.timeline) if i.time == planned.time), None
+        )
+        if pending is None:
+            raise ConcurrentWriterError(
+                f"the clustering {planned.time} was executed, or taken back, by another process", table=storage.uri,
+                instant=planned.time, remedy="look at the timeline.",
+            )  # fmt: skip
+        refuse_alive(storage, pending, options)
+        plan = read_resize(snapshot, pending)
+        make_resize_tasks(snapshot, pending.time, plan.moves, plan.index(pending.time), config.files)
+        heartbeat.delete(storage, pending.time)  # of a process that died
+        beat = heartbeat.start(
+            storage, pending.time, options.heartbeat_interval_ms, options.heartbeat_misses, call=caller
+        )
+        transaction = Transaction(
+            snapshot, pending.time, REPLACE_COMMIT, CLUSTER, options, context.lock, beat
+        )
+    with transaction:
+        if pending.state == REQUESTED:
+            transaction.inflight({})
+        return complete(transaction, plan)
+
+
+__all__ = ["check_resize", "execute_pending", "look_into", "schedule_resize"]

@@ -1,0 +1,202 @@
+"""Resizes of rings that are planned by one call and executed by another."""
+
+import json
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.errors import CorruptFileError, UnsupportedError, WriteConflictError
+from hudi_format.storage.open import open_storage
+from hudi_timeline import HudiTable
+from hudi_timeline.services.buckets import resizing
+from hudi_timeline.services.buckets.clustering_plans import CHILDREN, SEQUENCE
+from hudi_timeline.services.buckets.resize_tasks import run_on_threads
+from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults
+from hudi_timeline.timeline.action_metadata import read_action, render_action
+
+SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
+IDS = [f"k{n:02d}" for n in range(40)]
+FULL = {"hoodie.parquet.max.file.size": "100", "hoodie.bucket.index.max.num.buckets": "6"}
+LEAST = {"hoodie.bucket.index.min.num.buckets": "1"}
+
+
+def rows(ids, p="a", ts=1):
+    return pa.table([ids, [p] * len(ids), [ts] * len(ids)], schema=SCHEMA)
+
+
+@pytest.fixture
+def table(tmp_path):
+    made = HudiTable.create(
+        str(tmp_path / "t"), SCHEMA, table_type="MERGE_ON_READ", name="t", record_keys=["id"], partition_fields=["p"],
+        ordering_fields=["ts"],
+        options={
+            "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3",
+            "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+        },
+    )  # fmt: skip
+    made.upsert(pa.concat_tables([rows(IDS), rows(IDS[:20], "b")]))
+    made.upsert(rows(IDS[5:15], ts=2))
+    return made
+
+
+def found(table):
+    columns = ["id", "p", "ts", "_hoodie_commit_seqno"]
+    read = HudiTable.open(table.uri).read(columns).to_arrow()
+    return sorted(tuple(r.values()) for r in read.to_pylist())
+
+
+def request_of(table):
+    storage = open_storage(table.uri)
+    (pending,) = table.timeline.pending_writes()
+    return storage, pending, read_action(storage, pending)
+
+
+@pytest.mark.req("IX-11")
+@pytest.mark.parametrize("options", [FULL, LEAST], ids=["split", "merge"])
+def test_a_plan_is_scheduled_shown_and_executed(table, options):
+    before = found(table)
+    dry = table.resize_buckets(mode="schedule", options=options, dry_run=True)
+    assert not table.timeline.pending_writes()
+    made = table.resize_buckets(mode="schedule", options=options)
+    assert (made.instant, dry.instant) == (table.timeline.pending_writes()[0].time, "")
+    assert made.plan.buckets == dry.plan.buckets
+    assert found(table) == before
+    with pytest.raises(UnsupportedError, match="--pending"):
+        table.upsert(rows(IDS))
+    shown = table.resize_buckets(mode="execute", dry_run=True).plan
+    assert sorted(m.file_ids for m in shown.moves) == sorted(m.file_ids for m in made.plan.moves)
+    assert {(m.partition, n, f) for m in shown.moves for n, f in m.targets.items()} == {
+        (m.partition, n, f) for m in made.plan.moves for n, f in m.targets.items()
+    }
+    done = table.resize_buckets(mode="execute")
+    assert (done.executed, done.plan.buckets) == ((made.instant,), made.plan.buckets)
+    assert found(table) == before
+    assert HudiTable.open(table.uri).verify(deep=True) == []
+    table.upsert(rows([*IDS[::3], "new"], ts=3))
+    assert HudiTable.open(table.uri).verify(deep=True) == []
+    assert table.resize_buckets(mode="execute").executed == ()
+
+
+@pytest.mark.req("IX-11")
+def test_a_resize_in_one_call_executes_what_is_pending_first(table):
+    before = found(table)
+    made = table.resize_buckets(mode="schedule", options=FULL)
+    done = table.resize_buckets(options=LEAST)
+    assert done.executed == (made.instant,)
+    assert done.plan.buckets == {"a": (6, 1), "b": (6, 1)}
+    assert found(table) == before
+    table.upsert(rows(IDS, ts=3))
+    assert HudiTable.open(table.uri).verify(deep=True) == []
+
+
+@pytest.mark.req("IX-11")
+def test_an_execution_that_dies_is_executed_from_the_start(table):
+    before = found(table)
+    made = table.resize_buckets(mode="schedule", options=FULL)
+    for nth in range(5, 60, 10):
+        faults = Faults(Fault(CRASH, operation=CHANGES, nth=nth))
+        with faults.process():
+            HudiTable._of(faults.wrap(open_storage(table.uri))).resize_buckets(mode="execute")
+        assert faults.dead or nth > 45
+        assert found(table) == before
+        if not table.timeline.pending_writes():
+            break
+    table.resize_buckets(mode="execute")
+    assert made.instant in [i.time for i in HudiTable.open(table.uri).timeline.completed_writes()]
+    table.upsert(rows([*IDS, "new"], ts=3))
+    assert len(found(table)) == len(before) + 1
+    assert HudiTable.open(table.uri).verify(deep=True) == []
+
+
+@pytest.mark.req("IX-11")
+def test_an_execution_that_fails_takes_the_plan_back(table, monkeypatch):
+    before = found(table)
+    table.resize_buckets(mode="schedule", options=FULL)
+
+    def failing(tasks):
+        run_on_threads(tasks)
+        raise RuntimeError("no more")
+
+    monkeypatch.setattr(resizing, "run_on_threads", failing)
+    with pytest.raises(RuntimeError):
+        table.resize_buckets(mode="execute")
+    monkeypatch.undo()
+    assert not table.timeline.pending_writes()
+    assert found(table) == before
+    table.upsert(rows(IDS, ts=3))
+    assert HudiTable.open(table.uri).verify(deep=True) == []
+
+
+def test_a_plan_is_rolled_back(table):
+    before = found(table)
+    made = table.resize_buckets(mode="schedule", options=FULL)
+    table.rollback(made.instant)
+    assert not table.timeline.pending_writes()
+    assert found(table) == before
+    table.upsert(rows(IDS, ts=3))
+
+
+NODE = {"value": 7, "fileIdPrefix": "x", "tag": "REPLACE"}
+
+
+@pytest.mark.parametrize(
+    ("extra", "error"),
+    [
+        ({CHILDREN: "{"}, CorruptFileError),
+        ({CHILDREN: "3"}, CorruptFileError),
+        ({CHILDREN: "[3]"}, CorruptFileError),
+        ({CHILDREN: "[]"}, CorruptFileError),
+        ({CHILDREN: json.dumps([{**NODE, "tag": "NORMAL"}])}, CorruptFileError),
+        ({CHILDREN: json.dumps([{**NODE, "fileIdPrefix": "../x"}])}, CorruptFileError),
+        ({SEQUENCE: "7"}, CorruptFileError),
+        ({"clustering.group.partition": "zz"}, CorruptFileError),
+        (None, UnsupportedError),
+    ],
+)
+def test_a_plan_that_contradicts_the_table_is_refused_and_stays(table, extra, error):
+    table.resize_buckets(mode="schedule", options=FULL)
+    storage, pending, request = request_of(table)
+    groups = request.clustering.groups
+    first = replace(groups[0], extra={} if extra is None else {**groups[0].extra, **extra})
+    changed = replace(request.clustering, groups=(first, *groups[1:]))
+    storage.publish(pending.path_in("REQUESTED"), render_action(replace(request, clustering=changed)))
+    before = found(table)
+    with pytest.raises(error):
+        table.resize_buckets(mode="execute")
+    assert [i.time for i in table.timeline.pending_writes()] == [pending.time]
+    assert found(table) == before
+
+
+def test_only_rings_without_writes_are_planned_apart(table, tmp_path):
+    simple = HudiTable.create(
+        str(tmp_path / "s"), SCHEMA, name="s", record_keys=["id"], partition_fields=["p"],
+        options={"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"},
+    )  # fmt: skip
+    simple.upsert(rows(IDS))
+    with pytest.raises(UnsupportedError, match="one call"):
+        simple.resize_buckets(6, mode="schedule")
+    lazy = {"hoodie.cleaner.policy.failed.writes": "LAZY"}
+
+    def meanwhile(_):
+        with pytest.raises(UnsupportedError, match="is not completed"):
+            HudiTable.open(table.uri).resize_buckets(mode="schedule", options={**FULL, **lazy})
+        return True
+
+    table.upsert(rows(IDS[:1], ts=4), options=lazy, validators=[meanwhile])
+    with pytest.raises(ValueError, match="mode is one of"):
+        table.resize_buckets(mode="later")
+
+
+def test_a_write_beside_an_execution_is_a_conflict(table, monkeypatch):
+    lazy = {"hoodie.cleaner.policy.failed.writes": "LAZY"}
+    resized = []
+
+    def meanwhile(_):
+        resized.append(HudiTable.open(table.uri).resize_buckets(options={**FULL, **lazy}).instant)
+        return True
+
+    with pytest.raises(WriteConflictError):
+        table.upsert(rows(IDS[:1], ts=8), options=lazy, validators=[meanwhile])
+    assert resized != [""]
+    assert HudiTable.open(table.uri).verify(deep=True) == []
