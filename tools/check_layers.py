@@ -101,6 +101,7 @@ SMALL = {
     "hudi_format/fork_safe.py": "used by storage and by the locks of hudi-timeline; knows neither",
     "hudi_format/partition_metadata.py": "one file of the format, as table_config is another",
     "hudi_format/schema/meta_fields.py": "the names of Apache Hudi's meta fields, which 40 modules import",
+    "hudi_timeline/cli/grouped_help.py": "about all commands; main.py only puts them together",
     "hudi_timeline/concurrency/running_call.py": "used by heartbeats and by locks; knows neither",
     "hudi_timeline/options/unsupported.py": "refuses options for every parser; none of them is below the others",
     "hudi_timeline/transaction/consistency_guard.py": "Apache Hudi's ConsistencyGuard, found by that name",

@@ -30,6 +30,7 @@ from hudi_timeline.cli import (
 from hudi_timeline.cli.buckets import buckets
 from hudi_timeline.cli.columns import alter
 from hudi_timeline.cli.compactions import compactions
+from hudi_timeline.cli.grouped_help import GroupedHelp
 from hudi_timeline.cli.indexes import indexes
 from hudi_timeline.cli.locks import locks
 from hudi_timeline.cli.output import (
@@ -60,7 +61,7 @@ Examples:
 
 app = typer.Typer(
     name="hudi", help="Look at Apache Hudi tables, without a JVM.", no_args_is_help=True,
-    add_completion=True, pretty_exceptions_enable=False, rich_markup_mode=None, epilog=_EXAMPLES,
+    cls=GroupedHelp, add_completion=True, pretty_exceptions_enable=False, rich_markup_mode=None, epilog=_EXAMPLES,
 )  # fmt: skip
 
 FAULT = 70  # as sysexits.h has it for a program's own
