@@ -10,6 +10,7 @@ from hudi_format.file_slice.writer import FileSpec, Incoming, RowCounter, concat
 from hudi_format.merge.record_merger import DATA, DATA_DELETED
 from hudi_format.model import BaseFile
 from hudi_format.parquet.layout import ParquetConfig
+from hudi_format.parquet.reader import Pieces
 from hudi_format.parquet.writer import BaseFileWriter
 from hudi_format.schema.meta_fields import META_COLUMNS, RECORD_KEY, with_meta
 from hudi_format.storage.local import LocalStorage
@@ -170,3 +171,23 @@ def test_columns_are_compared_bit_by_bit():
     )
     after = pa.table({"a": nan.copy(), "b": ["x", None], "c": ["u", "u"], "d": pa.array([1, 2], pa.int32())})
     assert same_columns(before, after, {"a", "b", "c", "d", "e"}) == {"a", "b", "c"}
+
+
+def test_of_large_row_groups_only_the_keys_come_whole(storage, tmp_path, monkeypatch):
+    whole = []
+
+    class Small(Pieces):
+        def __init__(self, *given, **more):
+            super().__init__(*given, most_bytes=4000, **more)
+
+        def columns(self, group, names):
+            whole.append(names)
+            return super().columns(group, names)
+
+    monkeypatch.setattr("hudi_format.file_slice.writer.Pieces", Small)
+    old, made = first(storage), spec("2")
+    merge_file(storage, made, old, Incoming(records(["k0003", "k0900"], v=7)))
+    assert whole == [[RECORD_KEY]]
+    new = file_of(made)
+    assert taken(tmp_path, old, new) == {RECORD_KEY, "_hoodie_partition_path", "d", "t", "l"}
+    assert [k for k, r in rows(tmp_path, new).items() if r["v"] == 7] == ["k0003", "k0900"]

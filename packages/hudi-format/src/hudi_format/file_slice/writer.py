@@ -417,7 +417,9 @@ def _old_groups(
             if kept.unseen and (keys is None or not index.any(keys.column(RECORD_KEY))):
                 yield number, None
                 continue
-            pieces = iter([_whole(stored, number, keys)])
+            pieces = (
+                stored.pieces(number) if stored.in_pieces(number) else iter([_whole(stored, number, keys)])
+            )
         for group in pieces:
             yield number, _to_write(group, old, spec, reading)
 

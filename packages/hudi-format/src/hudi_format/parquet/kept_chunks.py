@@ -13,7 +13,7 @@ Source: parquet.thrift, FileMetaData, RowGroup, ColumnChunk, ColumnMetaData and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -191,7 +191,7 @@ class ChunkFile:
         self._groups: list[tuple[int, list[tuple[Fields, bytes, bytes]]]] = []
         sink.write(MAGIC)
 
-    def add(self, rows: int, chunks: Sequence[tuple[StoredChunks, Chunk]]) -> None:
+    def add(self, rows: int, chunks: Iterable[tuple[StoredChunks, Chunk]]) -> None:
         """Append a row group of these chunks, in the order of the schema's leaves.
 
         Raises:

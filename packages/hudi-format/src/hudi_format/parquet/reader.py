@@ -203,6 +203,10 @@ class Pieces:
         for group in range(self.num_row_groups):
             yield from self.pieces(group)
 
+    def in_pieces(self, group: int) -> bool:
+        """Whether a row group is too large to come whole."""
+        return self._file.rows_within(group, self._most_bytes) is not None
+
     def pieces(self, group: int) -> Iterator[pa.Table]:
         """The rows of a row group."""
         file = self._file

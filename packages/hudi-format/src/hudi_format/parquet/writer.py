@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import groupby
 from types import TracebackType
 from typing import Any
 
@@ -28,7 +29,14 @@ import pyarrow.types as pt
 from hudi_format.arrow.sizes import size_of
 from hudi_format.errors import CorruptFileError, HudiError, StorageError
 from hudi_format.fork_safe import Owned
-from hudi_format.parquet.kept_chunks import ChunkFile, StoredChunks, chunks_of_file, kept_groups, path_of
+from hudi_format.parquet.kept_chunks import (
+    Chunk,
+    ChunkFile,
+    StoredChunks,
+    chunks_of_file,
+    kept_groups,
+    path_of,
+)
 from hudi_format.parquet.layout import NO_OBSERVER, KeyObserver, ParquetConfig
 from hudi_format.parquet.row_groups import CODECS
 from hudi_format.schema.casts import convert
@@ -198,21 +206,27 @@ class BaseFileWriter:
         table = pa.concat_tables(self._alike(tables, schema))
         self.num_rows += count
         self.bytes_taken += _row_bytes(table)
-        chunks = [(self._stored, c) for c in found.chunks]
+        kept = iter(zip(self._leaves, found.chunks, strict=True))
+        stored = {n: [(self._stored, c) for _, c in of] for n, of in groupby(kept, key=lambda one: one[0][0])}
         try:
-            if table.num_columns:
-                new = chunks_of_file(self._encoded(table))
-                fresh = iter(new.groups[0].chunks)
-                for at, (name, _) in enumerate(self._leaves):
-                    if name not in same:
-                        chunks[at] = new, next(fresh)
-            self._chunks.add(count, chunks)
+            self._chunks.add(count, self._column_chunks(table, stored, same))
         except OSError as e:
             raise refused(self._storage, self._path, e) from e
         except ValueError as e:
             raise CorruptFileError(
                 f"the base file that is rewritten is damaged: {e}", table=self._storage.uri, file=self._path
             ) from None
+
+    def _column_chunks(
+        self, rows: pa.Table, stored: Mapping[str, list[tuple[StoredChunks, Chunk]]], same: Collection[str]
+    ) -> Iterator[tuple[StoredChunks, Chunk]]:
+        """Chunks of a row group in the schema's order, new ones encoded as they are asked for."""
+        for name in self._schema.names:
+            if name in same:
+                yield from stored[name]
+            else:
+                new = chunks_of_file(self._encoded(rows.select([name])))
+                yield from ((new, c) for c in new.groups[0].chunks)
 
     def _encoded(self, rows: pa.Table) -> pa.Buffer:
         """A Parquet file in memory, of one row group."""
@@ -263,8 +277,7 @@ class BaseFileWriter:
         self._gathered_bytes = int(per_row * rest.num_rows)
         try:
             if self._chunks is not None:
-                new = chunks_of_file(self._encoded(head))
-                self._chunks.add(head.num_rows, [(new, c) for c in new.groups[0].chunks])
+                self._chunks.add(head.num_rows, self._column_chunks(head, {}, ()))
                 return
             if self._writer is None:
                 self._writer = self._parquet(head, self._sink)
