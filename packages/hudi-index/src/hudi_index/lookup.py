@@ -11,7 +11,8 @@ Source: HoodieSimpleIndex, HoodieBloomIndex and their global kinds of Apache Hud
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -22,6 +23,7 @@ import pyarrow.compute as pc
 from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import HudiError, MissingColumnError, UnsupportedError
 from hudi_format.file_slice.reader import LogRecords, SliceMerge
+from hudi_format.fork_safe import ProcessLock
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.record_keys import nested_column
 from hudi_format.log.block import BlockType
@@ -48,7 +50,10 @@ RECORD_INDEX = "RECORD_INDEX"
 GLOBAL_KINDS = (GLOBAL_SIMPLE, GLOBAL_BLOOM, RECORD_INDEX)
 MISSED = "missed"
 """Verdict on a file whose keys were read in vain; others are of `hudi_index.bloom.footer_index`."""
-KINDS = (SIMPLE, BLOOM, BUCKET, *GLOBAL_KINDS)
+HELD = "held"
+"""Verdict on a file whose keys were kept from before."""
+INMEMORY = "INMEMORY"
+KINDS = (SIMPLE, BLOOM, INMEMORY, BUCKET, *GLOBAL_KINDS)
 
 
 # The indexes within base files find a key also where a log has deleted it since.  Alone that is right: the record
@@ -209,6 +214,11 @@ class LookupTask:
         return self.index in GLOBAL_KINDS and not self.prepped
 
     @property
+    def keeps_keys(self) -> bool:
+        """Whether the keys of files stay in the process that looks into them."""
+        return self.index == INMEMORY
+
+    @property
     def uses_filters(self) -> bool:
         return self.index in (BLOOM, GLOBAL_BLOOM)
 
@@ -279,6 +289,7 @@ class LookupCount:
         by_range, by_filter: of these, ruled out by their footer's key range or bloom filter.
         opened: those whose keys were read.
         missed: of these, those that held none of the keys: false positives.
+        held: those whose keys were kept from before.
         doubted: keys that the record index did not say for certain, and that were looked for in the files.
         why: what made it doubtful, "" for nothing.
     """
@@ -291,6 +302,7 @@ class LookupCount:
     missed: int = 0
     doubted: int = 0
     why: str = ""
+    held: int = 0
 
     @classmethod
     def of(cls, index: str, verdicts: Iterable[str], *, doubted: int = 0, why: str = "") -> LookupCount:
@@ -298,7 +310,8 @@ class LookupCount:
         missed = found.count(MISSED)
         opened = found.count(MAYBE) + missed
         return cls(
-            index, len(found), found.count(RANGE), found.count(FILTER), opened, missed, doubted, why
+            index, len(found), found.count(RANGE), found.count(FILTER), opened, missed, doubted, why,
+            found.count(HELD),
         )  # fmt: skip
 
     def __str__(self) -> str:
@@ -316,7 +329,7 @@ class KeyMatches:
     """Keys found in one file.
 
     Attributes:
-        verdict: MAYBE if its keys were read, MISSED if in vain, else what ruled it out.
+        verdict: MAYBE if its keys were read, MISSED if in vain, HELD if they were kept, else what ruled it out.
         rows: the keys that are in it, each as its last row among the incoming ones, ascending.
         stays: per row, whether a stored record with that key has a greater ordering value; only where that
             was asked for.
@@ -325,6 +338,56 @@ class KeyMatches:
     verdict: str
     rows: np.ndarray
     stays: np.ndarray | None = None
+
+
+class KeptKeys:
+    """Keys of base files that stay in this process, up to a size, for the index INMEMORY.
+
+    Shareable between threads.  A base file never changes: its keys are read once, and what another writer commits has
+    files of its own.  Nothing has to be told of commits, and nothing is lost with the process but time.
+
+    Apache Hudi's index of this name is a map that its own writes fill: of a table that another process wrote it knows
+    nothing, and keys are written twice.
+
+    Source: HoodieInMemoryHashIndex of Apache Hudi 0.15.
+
+    Args:
+        limit_bytes: of the keys; those that were asked for longest ago go first.
+    """
+
+    def __init__(self, limit_bytes: int = 512 << 20) -> None:
+        self._limit = limit_bytes
+        self._keys: OrderedDict[tuple[str, str], pa.ChunkedArray] = OrderedDict()
+        self._bytes = 0
+        self._lock = ProcessLock()
+
+    def of(
+        self, storage: Storage, file: BaseFile, read: Callable[[], pa.Array | pa.ChunkedArray]
+    ) -> tuple[pa.ChunkedArray, bool]:
+        """Keys of a file, and whether they were there already.
+
+        Args:
+            read: gives the keys; its errors are passed on, and nothing is kept then.
+        """
+        name = (storage.uri, file.path)
+        with self._lock.threads:
+            found = self._keys.get(name)
+            if found is not None:
+                self._keys.move_to_end(name)
+                return found, True
+        keys = read()
+        made = keys if isinstance(keys, pa.ChunkedArray) else pa.chunked_array([keys])
+        with self._lock.threads:
+            if name not in self._keys and made.nbytes <= self._limit:
+                self._keys[name] = made
+                self._bytes += made.nbytes
+            while self._bytes > self._limit:
+                _, gone = self._keys.popitem(last=False)
+                self._bytes -= gone.nbytes
+        return made, False
+
+
+KEPT = KeptKeys()
 
 
 @dataclass
@@ -373,9 +436,19 @@ class FileLookup:
             verdict = self._verdict(file, self._bloom)
             if verdict != MAYBE:
                 return KeyMatches(verdict, none)
-        at = self.index.find(read_keys(self.storage, file.path, self.task.virtual, size=file.size))
+        keys, held = self._keys_of(file)
+        at = self.index.find(keys)
         rows = np.unique(at[at >= 0])
-        return KeyMatches(MAYBE if len(rows) else MISSED, rows, self.staying(file, rows, compare))
+        verdict = HELD if held else MAYBE if len(rows) else MISSED
+        return KeyMatches(verdict, rows, self.staying(file, rows, compare))
+
+    def _keys_of(self, file: BaseFile) -> tuple[pa.Array | pa.ChunkedArray, bool]:
+        """Keys of a file, and whether they were kept from before."""
+
+        def read() -> pa.Array | pa.ChunkedArray:
+            return read_keys(self.storage, file.path, self.task.virtual, size=file.size)
+
+        return KEPT.of(self.storage, file, read) if self.task.index == INMEMORY else (read(), False)
 
     def _verdict(self, file: BaseFile, bloom: BloomIndex) -> str:
         """Verdict of the file's key range and bloom filter on the keys."""

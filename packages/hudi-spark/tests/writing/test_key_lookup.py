@@ -174,6 +174,20 @@ def test_files_that_hold_no_key_are_not_opened(spark, tmp_path):
     assert (result.updated, result.inserted) == (1, 1)
 
 
+def test_workers_keep_the_keys_of_files_that_they_have_read(spark, tmp_path):
+    path = str(tmp_path / "t")
+    given = options("INMEMORY", **SMALL)
+    save(spark, path, [(f"k{i}", f"p{i % 2}", 1, "old", "") for i in range(6)], "insert", given)
+    for n in range(3):
+        result = save(
+            spark, path, [("k1", "p1", n + 2, "new", ""), (f"n{n}", "p1", 1, "", "")], "upsert", given
+        )
+        assert (result.updated, result.inserted, result.lookup.index) == (1, 1, "INMEMORY")
+        # Which worker has what is Spark's affair.
+        assert result.lookup.opened + result.lookup.held == result.lookup.files == n + 1
+    assert len(content(path)) == 9
+
+
 @pytest.mark.req("WR-20")
 @pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
 def test_as_many_tasks_write_as_were_asked_for(spark, tmp_path, index):

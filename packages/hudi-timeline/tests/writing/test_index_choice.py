@@ -14,7 +14,7 @@ from hudi_format.errors import ConflictingOptionError, CorruptFileError, Unsuppo
 from hudi_index import lookup
 from hudi_timeline import HudiTable
 
-INDEX = "hoodie.index.type"
+INDEX, CLASS = "hoodie.index.type", "hoodie.index.class"
 SMALL = {"hoodie.parquet.small.file.limit": "0"}
 STAY = {
     "GLOBAL_SIMPLE": {"hoodie.simple.index.update.partition.path": "false"},
@@ -466,7 +466,39 @@ def test_an_index_within_partitions_is_refused_on_a_table_of_a_global_one(tmp_pa
 
 
 @pytest.mark.req("CC-21")
-@pytest.mark.parametrize("index", ["FLINK_STATE", "RECORD_LEVEL_INDEX", "INMEMORY", "HBASE"])
+@pytest.mark.parametrize("index", ["FLINK_STATE", "RECORD_LEVEL_INDEX", "HBASE"])
 def test_other_indexes_are_refused(tmp_path, index):
     with pytest.raises(UnsupportedError, match="GLOBAL_BLOOM"):
         make(tmp_path / "t").upsert(rows(*FIRST), options=chosen(index))
+
+
+@pytest.mark.parametrize(
+    "named", [{INDEX: "INMEMORY"}, {CLASS: "org.apache.hudi.index.inmemory.HoodieInMemoryHashIndex"}]
+)
+def test_keys_of_files_are_read_once_by_a_process(tmp_path, named):
+    table = make(tmp_path / "t")
+    table.insert(rows(*FIRST, ("k4", "p1", 1, "a")), options=named)
+    first = table.upsert(rows(("k1", "p1", 11, "b"), ("n", "p2", 1, "b")), options=named)
+    assert (first.lookup.index, first.lookup.opened, first.lookup.held) == ("INMEMORY", 2, 0)
+    # Rewritten files are others; what another writer commits has files of its own.
+    make_again = HudiTable.open(str(tmp_path / "t"))
+    make_again.upsert(rows(("k3", "p3", 11, "c"), ("m", "p3", 1, "c")))
+    second = table.upsert(rows(("k1", "p1", 12, "d"), ("m", "p3", 2, "d")), options=named)
+    assert (second.updated, second.inserted, second.lookup.opened) == (2, 0, 2)
+    third = table.upsert(
+        rows(("k2", "p2", 12, "e"), ("x", "p2", 2, "e")), options={**named, **SMALL}, dry_run=True
+    )
+    assert third.updated == 1
+    fourth = table.upsert(rows(("k2", "p2", 12, "e")), options=named)
+    assert (fourth.updated, fourth.lookup.opened, fourth.lookup.held) == (1, 0, 1)
+    assert [(r[0], r[1], r[3]) for r in content(table)] == [
+        ("k1", "p1", "d"), ("k2", "p2", "e"), ("k3", "p3", "c"), ("k4", "p1", "a"), ("m", "p3", "d"), ("n", "p2", "b"),
+    ]  # fmt: skip
+
+
+@pytest.mark.req("NEW-14", "IX-15")
+def test_keys_kept_in_the_process_are_within_partitions(tmp_path):
+    table = make(tmp_path / "t")
+    table.insert(rows(*FIRST), options={INDEX: "GLOBAL_SIMPLE"})
+    with pytest.raises(ConflictingOptionError, match="unique over all partitions"):
+        table.upsert(rows(("k1", "p2", 11, "new")), options={INDEX: "INMEMORY"})

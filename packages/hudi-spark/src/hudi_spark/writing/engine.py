@@ -269,7 +269,7 @@ class SparkEngine:
         few = given <= BROADCAST_ROWS
         sent = given * min(self.parallelism, len(latest))
         # Which keys a log has deleted is for workers to see.
-        by_workers = task.uses_filters or sent <= SENT_KEYS or task.logged is not None
+        by_workers = task.uses_filters or task.keeps_keys or sent <= SENT_KEYS or task.logged is not None
         if task.is_global or (latest and by_workers):
             self._lookup = Lookup(self._spark, storage, task, self.parallelism)
             tags = self._keep(self._lookup.find(frame.rows, files), frame.rows.storageLevel)

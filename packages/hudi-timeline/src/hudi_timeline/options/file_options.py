@@ -13,6 +13,7 @@ INDEX_CLASSES = {
     "org.apache.hudi.index.bloom.HoodieGlobalBloomIndex": "GLOBAL_BLOOM",
     "org.apache.hudi.index.bucket.HoodieSimpleBucketIndex": "BUCKET",
     "org.apache.hudi.index.SparkMetadataTableRecordIndex": "RECORD_INDEX",
+    "org.apache.hudi.index.inmemory.HoodieInMemoryHashIndex": "INMEMORY",
 }
 # Apache Hudi 1.1's name of RECORD_INDEX.
 RECORD_INDEX, GLOBAL_RECORD_LEVEL_INDEX = "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"
@@ -31,7 +32,8 @@ INDEX_TYPE = ConfigKey(
     doc=(
         "How the file of an incoming key is found: by reading keys (SIMPLE), or after a look at key ranges and bloom "
         "filters (BLOOM); within partitions, or in all of them (GLOBAL_...); by the metadata table's record index "
-        "(RECORD_INDEX, over all partitions; also GLOBAL_RECORD_LEVEL_INDEX); or by a hash of the key (BUCKET, also "
+        "(RECORD_INDEX, over all partitions; also GLOBAL_RECORD_LEVEL_INDEX); as SIMPLE, with keys of files that were "
+        "read before kept in the process (INMEMORY); or by a hash of the key (BUCKET, also "
         "BUCKET_HASH_INDEX). SIMPLE if not given, or the global or bucket index that the table remembers."
     ),
     unsupported=Unsupported(
