@@ -9,7 +9,7 @@ from hudi_timeline import HudiTable
 from hudi_timeline.services import cleaning
 from hudi_timeline.services.compaction import compaction_executor, log_compaction
 from hudi_timeline.services.compaction.slice_tasks import run_on_threads
-from hudi_timeline.testing import MemoryStorage
+from hudi_timeline.testing import CRASH, Fault, Faults, MemoryStorage
 from hudi_timeline.testing.workload import INITIAL, OPTIONS, SAVED, made_table, rows_of
 from hudi_timeline.timeline.instant import CLEAN, COMMIT, COMPLETED, DELTA_COMMIT, REQUESTED, instant_path
 
@@ -113,3 +113,17 @@ def test_another_completed_file_is_an_error_of_ours(monkeypatch, kind):
     options = {"hoodie.compact.inline.max.delta.commits": "1", "hoodie.log.compaction.blocks.threshold": "1"}
     with pytest.raises(ConcurrentWriterError, match="another completed file is there"):
         getattr(table, kind)(options=options, run=run)
+
+
+def test_log_files_of_a_dead_write_are_no_finding_of_the_metadata_table():
+    made = made_table("MERGE_ON_READ").copy_of()
+    HudiTable.open(made, options={**OPTIONS, "hoodie.metadata.enable": "true"}).upsert(ROW)
+    faults = Faults(Fault(CRASH, operation="create", path=".hoodie/*.deltacommit"))
+    with faults.process():
+        HudiTable.open(faults.wrap(made), options=OPTIONS).upsert(ROW)
+    assert faults.dead
+    table = HudiTable.open(made, options=OPTIONS)
+    assert table.timeline.pending_writes()
+    assert not [f for f in table.verify(deep=True) if f.severity == "error"]
+    table.rollback()
+    assert not [f for f in HudiTable.open(made).verify(deep=True) if f.severity == "error"]

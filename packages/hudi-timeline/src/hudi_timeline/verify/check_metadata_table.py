@@ -29,6 +29,7 @@ from hudi_format.parquet.row_groups import RowGroup, read_row_groups
 from hudi_format.storage.open import open_beside
 from hudi_index.bloom.key_observer import BLOOM
 from hudi_index.metadata_table.files import metadata_merge
+from hudi_timeline.concurrency import markers
 from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import open_snapshot
 from hudi_timeline.metadata_config import FILES, FOLDER, built
@@ -83,6 +84,11 @@ def check_listing(facts: TableState, report: VerifyReport) -> None:
     for pending in facts.timeline.files:
         if pending.time in facts.pending_times:
             going.take(facts.contents.get(pending.path))
+    marked = (
+        {m.path for t in sorted(facts.pending_times) for m in markers.list_markers(facts.storage, t)}
+        if found
+        else set()
+    )
     for difference in found:
         path = join_path(difference.partition, difference.name)
         file = (
@@ -97,6 +103,8 @@ def check_listing(facts: TableState, report: VerifyReport) -> None:
         instant = file.instant if file is not None else ""
         if difference.kind == GONE and going.has(difference.partition, difference.name):
             continue  # an open clean or rollback has come so far
+        if difference.kind == NOT_LISTED and path in marked:
+            continue  # a log file of a write that is not completed, whose name is that of the slice
         grows = difference.kind == OTHER_SIZE and (difference.stored or 0) > (difference.listed or 0)
         if instant in facts.pending_times or (grows and facts.pending_times):
             continue
