@@ -1,6 +1,7 @@
 """The metadata table beside every change of a table: what it lists is what storage has."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hudi_format.errors import CorruptFileError
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.metadata_config import FOLDER
+from hudi_timeline.metadata_table import deltacommit
 from hudi_timeline.metadata_table.own_table import open_own
 from hudi_timeline.reading.metadata_listing import differences
 from hudi_timeline.testing import CRASH, Fault, Faults
@@ -181,3 +183,36 @@ def test_change_data_files_are_listed(storage):
     write(storage, rows(4, v=1))
     assert [p for p in Path(storage.uri).rglob("*.cdc") if FOLDER not in str(p)]
     assert differences(storage) == []
+
+
+@pytest.mark.req("MT-11")
+def test_one_writer_at_a_time_and_the_same_change_twice_is_there_once(storage, monkeypatch):
+    made(storage)
+    at_it, most, real = [], [], deltacommit.apply
+
+    def apply(own, instant, changes, slices=None):
+        at_it.append(instant)
+        most.append(len(at_it))
+        try:
+            real(own, instant, changes, slices)
+            again = open_own(storage)  # what a writer does that died before it knew that it was done
+            real(again, instant, changes)
+        finally:
+            at_it.remove(instant)
+
+    monkeypatch.setattr(deltacommit, "apply", apply)
+    optimistic = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+
+    def insert(n):
+        data = rows(4, 100 * n).set_column(2, "p", [[f"q{n}"] * 4])
+        return write(storage, data, "insert", **optimistic)
+
+    with ThreadPoolExecutor(3) as pool:
+        results = list(pool.map(insert, range(1, 4)))
+    assert most == [1, 1, 1]
+    assert differences(storage) == []
+    assert {f"{r.instant}.deltacommit" for r in results} <= names(storage)
+    assert table(storage).read().to_arrow().num_rows == 18
+    listed = table(storage).read(options={"hoodie.metadata.enable": "true"}).to_arrow()
+    assert listed.num_rows == 18
+    assert HudiTable._of(storage).verify() == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -59,6 +60,7 @@ def name_ids(texts: pa.Array | pa.ChunkedArray) -> pa.StringArray:
     )
 
 
+@lru_cache(maxsize=4096)  # the same few columns and partitions stand in the key of each file's statistics
 def name_id(text: str) -> str:
     """Id of one column name or partition identifier."""
     found: str = name_ids(pa.array([text], pa.string()))[0].as_py()

@@ -69,18 +69,21 @@ Changes = Mapping[str, Mapping[str, GroupChange]]
 """Changes by partition of the metadata table and file id."""
 
 
-def apply(own: OwnTable, instant: str, changes: Changes) -> None:
+def apply(
+    own: OwnTable, instant: str, changes: Changes, slices: Mapping[tuple[str, str], FileSlice] | None = None
+) -> None:
     """Make a delta commit; one of that time that is there already is made again.
 
     Args:
         instant: of the table's action that it mirrors.
+        slices: of the partitions, where they were looked at; as of `OwnTable.slices`.
 
     Raises:
         CorruptFileError: the metadata table lacks one of the file groups; nothing is written.
         StorageError: it is not completed; nothing of it counts.
     """
     storage, config = own.storage, own.snapshot.config
-    slices = own.slices(changes)
+    slices = own.slices(changes) if slices is None else slices
     groups = [(p, file_id) for p, of in changes.items() for file_id in of]
     lacking = next((g for g in groups if g not in slices), None)
     if lacking is not None:

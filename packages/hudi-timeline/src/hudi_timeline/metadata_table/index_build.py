@@ -259,7 +259,7 @@ def catch_up(
         batches = [filters, file_indexes.struck_filters(gone, missed[-1].time)]
     if lacking:
         return {}, no_filter(lacking)
-    return sharded_changes(own, partition, _joined(batches)), ""
+    return sharded_changes(own.slices([partition]), partition, _joined(batches)), ""
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
@@ -301,7 +301,9 @@ def _missed_keys(
         for loc in r.locations(batch)
         if (loc.partition, loc.file_id) in touched and loc.key not in here
     ]
-    return sharded_changes(own, RECORD_INDEX, records, pa.array(stale, pa.string())), ""
+    return sharded_changes(
+        own.slices([RECORD_INDEX]), RECORD_INDEX, records, pa.array(stale, pa.string())
+    ), ""
 
 
 def _as_built(snapshot: TableSnapshot, partition: str) -> MetadataTable:

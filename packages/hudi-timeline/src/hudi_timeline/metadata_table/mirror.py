@@ -86,20 +86,21 @@ def mirror_write(
                 there = files.setdefault(partition, {})
                 there[name] = max(size, there.get(name, 0))
     own = open_own(storage)
+    slices = own.slices(built)
     changes = {FILES: {FILES_GROUP: GroupChange(file_records(files))}}
     schema = _schema_of(snapshot, metadata)
     new = file_indexes.base_files(files)
     if COLUMN_STATS in built:
         columns = file_indexes.indexed_columns(schema, indexes.columns)
         changes[COLUMN_STATS] = sharded_changes(
-            own, COLUMN_STATS, file_indexes.column_stats_of(storage, new, columns)
+            slices, COLUMN_STATS, file_indexes.column_stats_of(storage, new, columns)
         )
     if BLOOM_FILTERS in built:
         filters, lacking = file_indexes.bloom_filters_of(storage, new)
         if lacking:
             out.drop(storage, [BLOOM_FILTERS], no_filter(lacking))
         else:
-            changes[BLOOM_FILTERS] = sharded_changes(own, BLOOM_FILTERS, filters)
+            changes[BLOOM_FILTERS] = sharded_changes(slices, BLOOM_FILTERS, filters)
     if RECORD_INDEX in built and not metadata.compacted:
         keys = key_changes(snapshot, instant, metadata.stats, metadata.replaced, schema)
         twice = keys.ambiguous or _known_elsewhere(snapshot, keys)
@@ -107,8 +108,8 @@ def mirror_write(
             out.drop(storage, [RECORD_INDEX], no_place(twice))
         else:
             records = location_records(keys.keys, keys.group, keys.groups, epoch_ms(instant))
-            changes[RECORD_INDEX] = sharded_changes(own, RECORD_INDEX, records, keys.gone)
-    deltacommit.apply(own, instant, changes)
+            changes[RECORD_INDEX] = sharded_changes(slices, RECORD_INDEX, records, keys.gone)
+    deltacommit.apply(own, instant, changes, slices)
     return out
 
 
@@ -129,13 +130,20 @@ def _known_elsewhere(snapshot: TableSnapshot, changes: KeyChanges) -> str:
 
 
 def sharded_changes(
-    own: OwnTable, partition: str, records: pa.RecordBatch, deletes: pa.Array | None = None
+    slices: Iterable[tuple[str, str]],
+    partition: str,
+    records: pa.RecordBatch,
+    deletes: pa.Array | None = None,
 ) -> dict[str, GroupChange]:
-    """Changes of a partition's file groups; none of those that nothing changes in."""
+    """Changes of a partition's file groups; none of those that nothing changes in.
+
+    Args:
+        slices: partition and file id of the file groups, of other partitions too.
+    """
     gone = pa.array([], pa.string()) if deletes is None else deletes
     if not records.num_rows and not len(gone):
         return {}
-    count = len({file_id for _, file_id in own.slices([partition])}) or 1
+    count = len({file_id for p, file_id in slices if p == partition}) or 1
     places = shards(gone, count)
     out = {}
     for number, content in enumerate(sharded(records, count)):
@@ -153,14 +161,17 @@ def mirror_clean(storage: Storage, config: TableConfig, metadata: CleanMetadata)
     deleted = {p: did.deleted for p, did in metadata.partitions.items() if did.deleted}
     gone = [p for p, did in metadata.partitions.items() if did.is_partition_deleted]
     own = open_own(storage)
+    slices = own.slices(built)
     changes = {FILES: {FILES_GROUP: GroupChange(file_records({}, deleted, gone=gone))}}
     if COLUMN_STATS in built:
         struck = file_indexes.indexed_columns(open_snapshot(storage).schema, None)
-        changes[COLUMN_STATS] = sharded_changes(own, COLUMN_STATS, file_indexes.struck_stats(deleted, struck))
+        changes[COLUMN_STATS] = sharded_changes(
+            slices, COLUMN_STATS, file_indexes.struck_stats(deleted, struck)
+        )
     if BLOOM_FILTERS in built:
         records = file_indexes.struck_filters(deleted, metadata.start)
-        changes[BLOOM_FILTERS] = sharded_changes(own, BLOOM_FILTERS, records)
-    deltacommit.apply(own, metadata.start, changes)
+        changes[BLOOM_FILTERS] = sharded_changes(slices, BLOOM_FILTERS, records)
+    deltacommit.apply(own, metadata.start, changes, slices)
 
 
 def mirror_rollback(

@@ -69,15 +69,16 @@ class OwnTable:
     def every_slice(self, partitions: Iterable[str]) -> dict[tuple[str, str], list[FileSlice]]:
         """File slices of each file group, oldest first; files of failed instants do not count."""
         pending = {i.time for i in self.timeline.pending(COMPACTION)}
+        known = self.timeline.visible()
         bases: dict[tuple[str, str], dict[str, BaseFile]] = {}
         logs: dict[tuple[str, str], dict[str, list[LogFile]]] = {}
         for partition, entries in list_partition_files(self.storage, partitions).items():
             for entry in entries:
                 base = parse_base_file(partition, entry.name, entry.size)
                 log = None if base is not None else parse_log_file(partition, entry.name, entry.size)
-                if base is not None and self.knows(base.instant):
+                if base is not None and base.instant in known:
                     bases.setdefault((partition, base.file_id), {})[base.instant] = base
-                elif log is not None and (self.knows(log.instant) or log.instant in pending):
+                elif log is not None and (log.instant in known or log.instant in pending):
                     logs.setdefault((partition, log.file_id), {}).setdefault(log.instant, []).append(log)
         out: dict[tuple[str, str], list[FileSlice]] = {}
         for group in sorted({*bases, *logs}):

@@ -121,10 +121,11 @@ def reason_to_drop(snapshot: TableSnapshot) -> str:
     if not own.timeline.completed_writes():
         return "it has no commit"
     first = own.timeline.completed_writes()[0].time
+    known, last = own.timeline.visible(), own.last_compaction
     behind = [
         i.time
         for i in snapshot.timeline.completed_writes()
-        if i.time > first and i.time > own.last_compaction and not own.knows(i.time)
+        if i.time > first and i.time > last and i.time not in known
     ]
     if behind:
         return f"the commit {behind[0]} is missing in it: it was written by a writer that does not keep it up to date"
