@@ -11,7 +11,15 @@ from hudi_timeline.services.compaction import compaction_executor, log_compactio
 from hudi_timeline.services.compaction.slice_tasks import run_on_threads
 from hudi_timeline.testing import CRASH, Fault, Faults, MemoryStorage
 from hudi_timeline.testing.workload import INITIAL, OPTIONS, SAVED, made_table, rows_of
-from hudi_timeline.timeline.instant import CLEAN, COMMIT, COMPLETED, DELTA_COMMIT, REQUESTED, instant_path
+from hudi_timeline.timeline.instant import (
+    CLEAN,
+    COMMIT,
+    COMPLETED,
+    DELTA_COMMIT,
+    REQUESTED,
+    instant_path,
+    next_instant,
+)
 
 ROW = pa.table({"id": ["a"], "p": ["x"], "v": [7]})
 
@@ -93,6 +101,27 @@ def test_a_cleaning_that_was_filled_meanwhile_is_not_withdrawn(monkeypatch):
     done = HudiTable.open(made, options=OPTIONS).clean()
     assert done.finished == ("20990101000000000",)
     assert rows_of(HudiTable.open(made)) == INITIAL
+
+
+def test_a_cleaning_that_a_restore_has_taken_back_is_passed_over(monkeypatch):
+    made = made_table().copy_of()
+    table = HudiTable.open(made, options=OPTIONS)
+    saved = table.savepoints[0]
+    table.delete_savepoint(saved)
+    at = next_instant(table.upsert(pa.table({"id": ["a", "c"], "p": ["x", "y"], "v": [7, 7]})).instant)
+    plan = table.clean(options={"hoodie.cleaner.commits.retained": "1"}, dry_run=True).plan
+    made.create(instant_path(table.config, at, CLEAN, REQUESTED), plan.to_bytes(made.uri))
+    read = cleaning.pending_plan
+
+    def restored(storage, clean):
+        found = read(storage, clean)
+        monkeypatch.setattr(cleaning, "pending_plan", read)
+        HudiTable.open(made, options=OPTIONS).restore(saved)
+        return found
+
+    monkeypatch.setattr(cleaning, "pending_plan", restored)
+    assert table.clean().finished == ()
+    assert rows_of(HudiTable.open(made)) == SAVED
 
 
 @pytest.mark.parametrize("kind", ["compact", "log_compact"])

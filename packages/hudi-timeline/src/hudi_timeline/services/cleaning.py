@@ -206,6 +206,8 @@ def finish_pending(context: ServiceContext, snapshot: TableSnapshot) -> tuple[st
                     storage.delete(instant.path_in(REQUESTED))
             continue
         snapshot = snapshot.reloaded()
+        if not is_pending(snapshot.timeline, instant.time):
+            continue  # ended, or taken back by a restore, since it was listed
         _refuse_needed(snapshot, plan, instant.time)
         _execute(context, instant.time, plan, _undone(snapshot.timeline))
         done.append(instant.time)
