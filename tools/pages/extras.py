@@ -17,7 +17,8 @@ FOR = {
     "polars": "`to_polars()`, `scan_hudi()`, and rows from Polars",
     "duckdb": "`to_duckdb()`",
     "sql": "SQL validators and rules of writes without a JVM",
-    "notebook": "notebooks: a kernel, progress, frames",
+    "plot": "`table.plot`",
+    "notebook": "notebooks: a kernel, plots, frames",
     "zookeeper": "locks in ZooKeeper",
     "dynamodb": "locks in DynamoDB",
 }
