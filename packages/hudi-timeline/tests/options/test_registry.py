@@ -79,6 +79,8 @@ def test_names_of_options_in_the_packages_below_are_names_of_options():
     # A payload's argument below `hoodie.record.merge.property.`, which any name may follow.
     known = {*known_options(), "hoodie.write.partial.update.unavailable.value"}
     known |= {value for value in vars(table_config).values() if isinstance(value, str)}
+    # The metadata of Arrow fields has what else a column is (hudi_format.schema.schema_versions).
+    known |= {"hudi.column_id", "hudi.column_kind", "hudi.column_doc"}
     assert "hoodie.datasource.write.recordkey.field" in found
     prefixes = {name for name in found if name.endswith(".") and any(k.startswith(name) for k in known)}
     assert found - prefixes - known == set()
