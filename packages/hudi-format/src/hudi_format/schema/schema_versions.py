@@ -21,7 +21,7 @@ from hudi_format.errors import CorruptFileError, MissingColumnError, SchemaError
 from hudi_format.schema.evolution import reconcile
 from hudi_format.schema.internal_schema import SchemaColumn, SchemaVersion
 
-_ID, _KIND, _DOC = b"hudi.column_id", b"hudi.column_kind", b"hudi.column_doc"
+_ID, _KIND, _DOC = b"column id", b"column kind", b"column doc"
 _RECORD, _ARRAY, _MAP = "record", "array", "map"
 FIRST = 0
 """Number of the version that a table had before its first change."""
