@@ -107,6 +107,43 @@ def test_new_row_groups_follow_taken_ones(storage, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (pa.array(["x"] * 50), pa.array(["y" * 5000] * 50)),
+        (pa.array([b"x"] * 50), pa.array([b"y" * 5000] * 50)),
+        (pa.array([0.5] * 50), pa.array([float("nan")] * 50)),
+        (pa.array([[0.5]] * 50), pa.array([[float("nan")]] * 50)),
+    ],
+)
+def test_chunks_without_bounds_are_written_and_taken_over(storage, tmp_path, before, after):
+    """Arrow makes no column index of a page whose values have no bounds."""
+
+    def rows(values):
+        return pa.table({"a": pa.array(range(50)), "b": values, "c": values})
+
+    for old, new in ((before, after), (after, before)):
+        write(storage, rows(old))
+        changed = rows(old).set_column(1, "b", new)
+        assert rewrite(storage, changed.schema, {"a", "c"}, lambda _, c=changed: c) == {0}
+        found = pq.ParquetFile(tmp_path / NEW)
+        assert repr(found.read().to_pylist()) == repr(changed.to_pylist())
+        chunks = [found.metadata.row_group(0).column(n) for n in range(3)]
+        assert [c.has_column_index for c in chunks] == [True, new is before, old is before]
+        assert all(c.has_offset_index for c in chunks)
+        # A row group of new records alone.
+        with (
+            Pieces(storage, OLD) as stored,
+            BaseFileWriter(storage, NEW, changed.schema, config=ParquetConfig()) as writer,
+        ):
+            assert writer.keep(stored.chunks(), 2) == {0}
+            writer.write_kept([rows(old)], changed.column_names, 0)
+            writer.write(changed.slice(0, 2))
+        assert repr(pq.read_table(tmp_path / NEW).to_pylist()) == repr(
+            pa.concat_tables([rows(old), changed.slice(0, 2)]).to_pylist()
+        )
+
+
+@pytest.mark.parametrize(
     ("codec", "schema", "more"),
     [
         ("gzip", pa.schema([("a", pa.int64())]), 0),

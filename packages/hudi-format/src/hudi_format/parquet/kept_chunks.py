@@ -5,8 +5,9 @@ records change none.  A chunk that stays costs a copy instead of decoding, encod
 what the footer says of it are copied, places apart.
 
 Only chunks that this machine's Arrow could have written so now are taken over: the footers name the same writer and
-have the same schema, the codec is the wanted one, and both page indexes are there.  Their pages are not looked at:
-what is damaged in them is found by who reads them, in the new file as in the old one.
+have the same schema, the codec is the wanted one, and the offset index is there.  A column index is not where a page
+has values without bounds: texts of more than 4096 bytes, or NaN alone.  Their pages are not looked at: what is damaged
+in them is found by who reads them, in the new file as in the old one.
 
 Source: parquet.thrift, FileMetaData, RowGroup, ColumnChunk, ColumnMetaData and OffsetIndex.
 """
@@ -57,19 +58,20 @@ class Chunk:
     Attributes:
         meta: fields of its ColumnMetaData.
         begin, length: of its pages, in bytes of the file.
-        offsets, bounds: place and length of its page indexes.
+        offsets, bounds: place and length of its page indexes; None where it has no column index.
     """
 
     meta: Fields
     begin: int
     length: int
     offsets: tuple[int, int]
-    bounds: tuple[int, int]
+    bounds: tuple[int, int] | None
 
     @property
     def places(self) -> tuple[tuple[int, int], ...]:
         """Place and length of each part that is copied."""
-        return (self.begin, self.length), self.offsets, self.bounds
+        copied = (self.begin, self.length), self.offsets
+        return copied if self.bounds is None else (*copied, self.bounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +122,13 @@ class StoredChunks:
         if not {n for n, _, _ in fields} <= _OF_CHUNK or not {n for n, _, _ in meta} <= _OF_META:
             raise ValueError("a column chunk with more than its pages")
         data, dictionary = number_of(meta, _DATA_AT), optional_number(meta, _DICTIONARY_AT)
+        bounds_at = optional_number(fields, _BOUNDS_AT)
         chunk = Chunk(
             meta,
             data if dictionary is None else min(data, dictionary),
             number_of(meta, _PACKED),
             (number_of(fields, _OFFSETS_AT), number_of(fields, _OFFSETS_LENGTH)),
-            (number_of(fields, _BOUNDS_AT), number_of(fields, _BOUNDS_LENGTH)),
+            None if bounds_at is None else (bounds_at, number_of(fields, _BOUNDS_LENGTH)),
         )
         for at, length in chunk.places:
             if at < len(MAGIC) or at + length > self._begin:
@@ -188,7 +191,7 @@ class ChunkFile:
 
     def __init__(self, sink: Any) -> None:
         self._sink = sink
-        self._groups: list[tuple[int, list[tuple[Fields, bytes, bytes]]]] = []
+        self._groups: list[tuple[int, list[tuple[Fields, bytes, bytes | None]]]] = []
         sink.write(MAGIC)
 
     def add(self, rows: int, chunks: Iterable[tuple[StoredChunks, Chunk]]) -> None:
@@ -202,7 +205,7 @@ class ChunkFile:
         for source, chunk in chunks:
             # Looked at before anything is written.
             offsets = _whole(source, chunk.offsets)
-            bounds = _whole(source, chunk.bounds)
+            bounds = None if chunk.bounds is None else bytes(_whole(source, chunk.bounds))
             delta = int(self._sink.tell()) - chunk.begin
             moved = _moved(offsets, delta)
             self._sink.write(_whole(source, (chunk.begin, chunk.length)))
@@ -211,7 +214,7 @@ class ChunkFile:
                 for n in (_DATA_AT, _DICTIONARY_AT)
                 if (at := optional_number(chunk.meta, n)) is not None
             }
-            out.append((replaced(chunk.meta, places), moved, bytes(bounds)))
+            out.append((replaced(chunk.meta, places), moved, bounds))
         self._groups.append((rows, out))
 
     def close(self, empty: bytes) -> None:
@@ -222,7 +225,7 @@ class ChunkFile:
         """
         length = int.from_bytes(empty[-TAIL:-4], "little")
         footer = Cursor(empty[len(empty) - TAIL - length : -TAIL]).fields()
-        bounds = [[self._put(b) for _, _, b in chunks] for _, chunks in self._groups]
+        bounds = [[None if b is None else self._put(b) for _, _, b in chunks] for _, chunks in self._groups]
         offsets = [[self._put(o) for _, o, _ in chunks] for _, chunks in self._groups]
         groups = [
             _row_group(number, rows, [m for m, _, _ in chunks], offsets[number], bounds[number])
@@ -260,21 +263,19 @@ def _row_group(
     rows: int,
     metas: Sequence[Fields],
     offsets: Sequence[tuple[int, int]],
-    bounds: Sequence[tuple[int, int]],
+    bounds: Sequence[tuple[int, int] | None],
 ) -> bytes:
-    columns = [
-        struct(
-            [
-                (2, I64, integer(0)),  # of metadata behind the chunk, which nobody writes
-                (_META, STRUCT, struct(meta)),
-                (_OFFSETS_AT, I64, integer(o[0])),
-                (_OFFSETS_LENGTH, I32, integer(o[1])),
-                (_BOUNDS_AT, I64, integer(b[0])),
-                (_BOUNDS_LENGTH, I32, integer(b[1])),
-            ]
-        )
-        for meta, o, b in zip(metas, offsets, bounds, strict=True)
-    ]
+    columns = []
+    for meta, o, b in zip(metas, offsets, bounds, strict=True):
+        fields = [
+            (2, I64, integer(0)),  # of metadata behind the chunk, which nobody writes
+            (_META, STRUCT, struct(meta)),
+            (_OFFSETS_AT, I64, integer(o[0])),
+            (_OFFSETS_LENGTH, I32, integer(o[1])),
+        ]
+        if b is not None:
+            fields += [(_BOUNDS_AT, I64, integer(b[0])), (_BOUNDS_LENGTH, I32, integer(b[1]))]
+        columns.append(struct(fields))
     first = metas[0]
     at = optional_number(first, _DICTIONARY_AT)
     return struct(

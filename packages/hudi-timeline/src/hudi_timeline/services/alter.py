@@ -239,7 +239,7 @@ def _altered(snapshot: TableSnapshot, steps: list[tuple[str, Callable[[SchemaEdi
             f"columns cannot be changed while a compaction is pending ({waiting[0].time})",
             table=storage.uri,
             instant=waiting[0].time,
-            remedy="run it first: `hudi compaction run`, or HudiTable.compact().",
+            remedy="run it first: `hudi compact run`, or HudiTable.compact().",
         )
     plain = to_avro(before, config.name)
     if keeping_defaults(plain, snapshot) != plain:
