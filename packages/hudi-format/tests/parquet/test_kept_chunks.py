@@ -216,6 +216,33 @@ def test_a_page_index_that_is_cut_off_is_refused(storage, tmp_path):
     assert not (tmp_path / NEW).exists()
 
 
+@pytest.mark.parametrize("place", ["file", "row group", "column chunk", "column metadata"])
+def test_a_field_that_is_there_twice_is_refused(storage, tmp_path, place):
+    """Arrow takes the last of them: rows that it counts otherwise would be lost."""
+
+    def twice(fields, number):
+        (found,) = (f for f in fields if f[0] == number)
+        return struct(sorted([*fields, found]) if place == where else fields)
+
+    write(storage, pa.table({"a": pa.array(range(100))}))
+    whole = (tmp_path / OLD).read_bytes()
+    length = int.from_bytes(whole[-8:-4], "little")
+    begin = len(whole) - 8 - length
+    fields = Cursor(whole[begin:-8]).fields()
+    (group,) = Cursor(raw_of(fields, 4)).structs()
+    (column,) = Cursor(raw_of(group, 1)).structs()
+    where = "column metadata"
+    meta = twice(Cursor(raw_of(column, 3)).fields(), 5)
+    where = "column chunk"
+    column = twice(replaced(column, {3: (STRUCT, meta)}), 4)
+    where = "row group"
+    group = twice(replaced(group, {1: (LIST, structs([column]))}), 3)
+    where = "file"
+    footer = twice(replaced(fields, {4: (LIST, structs([group]))}), 3)
+    with pytest.raises(ValueError, match="twice"):
+        StoredChunks(footer, begin, lambda at, n: whole[at : at + n])
+
+
 def test_chunks_that_lie_over_each_other_are_not_copied(storage, tmp_path):
     """A footer of a stranger could make a large file of a small one."""
     names = [f"c{n}" for n in range(40)]

@@ -110,6 +110,39 @@ def test_functions_get_properties_and_make_records_of_which_nothing_is_stored(tm
         table.upsert(rows(("a", "x", 5, 1, "")))
 
 
+STORED = [("c", "x", 4, 1, "c1"), ("d", "x", 2, 6, "d2"), ("e", "x", 2, -6, "e2")]
+
+
+@pytest.mark.req("NEW-04", "NEW-08")
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_records_that_stand_twice_are_no_new_ones(tmp_path, kind):
+    """What makes records of which nothing is stored would drop, or change, some that are."""
+    table = make(tmp_path, HOOKED, **{"hoodie.datasource.write.table.type": kind})
+    off = {"hoodie.compact.inline": "false", "hoodie.table.services.enabled": "false"}
+    table.bulk_insert(
+        rows(("c", "x", 4, 1, "c1"), ("d", "x", 1, 5, "d1"), ("e", "x", 1, -5, "e1")), options=off
+    )
+    table.bulk_insert(rows(*STORED[1:]), options=off)
+    with allow_functions("merge_functions:in_unit", "merge_functions:first_of"):
+        table.deduplicate(options=off)
+        assert held(table) == [STORED[0], ("d", "x", 2, 22, "d2"), ("e", "x", 2, -22, "e2")]
+
+
+@pytest.mark.req("NEW-04")
+def test_an_incremental_read_keeps_records_of_what_was_stored_before(tmp_path):
+    table = make(tmp_path, HOOKED, **{"hoodie.datasource.write.table.type": "MERGE_ON_READ"})
+    off = {"hoodie.compact.inline": "false", "hoodie.parquet.small.file.limit": "0"}
+    first = table.upsert(rows(("a", "x", 1, 10, "a"), ("b", "x", 1, 10, "b")), options=off)
+    table.upsert(rows(("a", "x", 2, -3, "a2"), ("n", "x", 2, 1, "n"), ("m", "x", 2, -1, "m")), options=off)
+    with allow_functions("merge_functions:in_unit", "merge_functions:first_of"):
+        assert held(table) == [("a", "x", 2, 14, "a2"), ("b", "x", 1, 10, "new"), ("n", "x", 2, 1, "new")]
+        found = table.read_incremental(first.instant).to_arrow().select(SCHEMA.names).to_pylist()
+        assert sorted(tuple(r.values()) for r in found) == [("a", "x", 2, -3, "a2"), ("n", "x", 2, 1, "new")]
+        # From the beginning on nothing was stored before.
+        found = table.read_incremental("0").to_arrow().select(SCHEMA.names).to_pylist()
+        assert sorted(tuple(r.values()) for r in found) == held(table)
+
+
 def test_a_function_that_fails_leaves_the_table_as_it_was(tmp_path):
     table = make(tmp_path, "merge_functions:fail")
     table.upsert(rows(("a", "x", 1, 1, "a")))

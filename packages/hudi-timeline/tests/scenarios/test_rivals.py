@@ -1,5 +1,6 @@
 """A write beside another one that changes what it was planned from: nothing of either is lost, or it is a conflict."""
 
+import json
 import shutil
 import threading
 from pathlib import Path
@@ -228,6 +229,23 @@ def test_two_overlapping_writers_with_a_column_each_keep_both(path, monkeypatch)
     assert set(schema.names) == {*SCHEMA.names, "one", "two"}
     assert (there["n", "x"]["one"], there["m", "y"]["two"]) == ("1", "2")
     assert HudiTable.open(path).verify(deep=True) == []
+
+
+@pytest.mark.req("SE-01", "SE-02", "CC-24")
+def test_two_overlapping_writers_with_a_column_each_keep_a_default_of_the_table(path, monkeypatch):
+    table = HudiTable.open(path)
+    newest = Path(path, table.timeline.completed_writes()[-1].path)
+    commit = json.loads(newest.read_text())
+    schema = json.loads(commit["extraMetadata"]["schema"])
+    (field,) = (f for f in schema["fields"] if f["name"] == "v")
+    field |= {"type": ["int", "null"], "default": 7}
+    commit["extraMetadata"]["schema"] = json.dumps(schema)
+    newest.write_text(json.dumps(commit))
+    ended = overlapping(path, monkeypatch, brings("nx", one="1"), brings("my", two="2"))
+    assert ended == (None, None)
+    fields = json.loads(newest_commit(path)["extraMetadata"]["schema"])["fields"]
+    assert {"one", "two"} < {f["name"] for f in fields}
+    assert {f["name"]: f.get("default") for f in fields}["v"] == 7
 
 
 @pytest.mark.req("CC-24", "SE-02", "SE-08")

@@ -311,6 +311,12 @@ def custom_of(rule: MergeRule) -> CustomMerge | None:
     return replace(merge, fixed=rule.fixed)
 
 
+def among_stored(rule: MergeRule) -> MergeRule:
+    """The rule for records that are all stored: its `insert`, if it has one, is not called."""
+    merge = custom_of(rule)
+    return rule if merge is None or not merge.insert else replace(rule, custom=replace(merge, insert="").text)
+
+
 # --- references ------------------------------------------------------------------------------------------
 
 
@@ -579,6 +585,7 @@ __all__ = [
     "MergeContext",
     "MergeFunction",
     "Merged",
+    "among_stored",
     "custom_of",
     "custom_rule",
     "folded_alone",

@@ -29,7 +29,7 @@ from hudi_format.file_slice.cdc_writer import CdcSettings, CdcWriter
 from hudi_format.file_slice.compacted_file import compact_slice
 from hudi_format.merge.key_index import KeyIndex
 from hudi_format.merge.record_merger import combine
-from hudi_format.merge.user_merger import folded_alone
+from hudi_format.merge.user_merger import among_stored, folded_alone
 from hudi_format.model import WriteStat
 from hudi_format.schema.avro import to_avro
 from hudi_format.schema.evolution import conform
@@ -269,7 +269,8 @@ def _merged(keyed: KeyedSlices, rows: pa.Table) -> tuple[np.ndarray, np.ndarray,
     stays, places = np.zeros(rows.num_rows, bool), np.full(rows.num_rows, -1, np.int64)
     if rule.custom:
         data = _data(keyed, rows, [n for n in keyed.schema.names if n not in META_COLUMNS])
-        made = folded_alone(data.append_column(RECORD_KEY, keys), rule, None, merge.ordering_field)
+        given = data.append_column(RECORD_KEY, keys)
+        made = folded_alone(given, among_stored(rule), None, merge.ordering_field)
         # It stands where the last row of its key did.
         heads = KeyIndex(keys).find(made.column(RECORD_KEY))
         made = made.select(data.column_names)

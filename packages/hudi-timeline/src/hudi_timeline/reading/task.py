@@ -19,6 +19,7 @@ from hudi_format.file_slice.base_rows import BaseFileRead, BaseFileReader
 from hudi_format.file_slice.bootstrap import BootstrapSourceFile
 from hudi_format.file_slice.changed_rows import changed_positions, changed_rows
 from hudi_format.file_slice.reader import SliceMerge, merged_rows
+from hudi_format.merge.user_merger import among_stored
 from hudi_format.parquet.row_group_filter import RowGroupFilter
 from hudi_format.schema.internal_schema import Reading
 from hudi_format.schema.meta_fields import COMMIT_TIME
@@ -197,10 +198,14 @@ def _with_logs(
             task = replace(task, size=size, logs=logs, merge=plan.merge, merge_schema=merge_schema)
         out.append(task)
     for (partition, file_id), logs in by_group.items():
+        merge, instants = plan.merge, plan.merge.scope.instants
+        if instants is not None and (merge.scope.grouped or logs.slice.base_instant not in instants):
+            # What the records change is stored before the range.
+            merge = replace(merge, rule=among_stored(merge.rule))
         out.append(
             replace(
                 bare, partition=partition, size=logs.size, instant=logs.slice.base_instant, file_id=file_id,
-                logs=logs, merge=plan.merge, merge_schema=merge_schema, constants=values.get(partition),
+                logs=logs, merge=merge, merge_schema=merge_schema, constants=values.get(partition),
             )
         )  # fmt: skip
     return out

@@ -20,6 +20,7 @@ from hudi_format.schema.avro import from_avro, to_avro, union_columns
 from hudi_format.schema.changes import ADDED, DROPPED, RELAXED, WIDENED, SchemaChange, schema_changes
 from hudi_format.schema.evolution import reconcile
 from hudi_format.schema.extension_types import own_types
+from hudi_format.schema.field_defaults import with_defaults_of
 from hudi_format.schema.meta_fields import without_meta
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.table_config import TableConfig
@@ -138,6 +139,8 @@ def _rebased(
     if merged.equals(ours):
         return metadata, ""
     text = to_avro(merged, config.name)
+    for former in (own_text, *texts.values()):  # Arrow's schemas have no defaults
+        text = with_defaults_of(text, former)
     added = [c.column for c in schema_changes(merged, ours, merged) if c.kind == ADDED]
     warning = f"{rivals.changes} while this write was running: its schema was merged with theirs"
     if added:
