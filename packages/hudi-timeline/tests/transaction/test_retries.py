@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from hudi_format.errors import ConcurrentWriterError, InvalidOptionError, WriteConflictError
+from hudi_format.errors import ConcurrentWriterError, InvalidOptionError, MissingFileError, WriteConflictError
 from hudi_timeline.options.transaction_config import parse_transaction_options
 from hudi_timeline.options.user_options import with_waiting
 from hudi_timeline.transaction import retries
@@ -88,6 +88,17 @@ def test_rows_that_were_read_too_early_are_read_again_at_once_and_then_count_as_
     assert retried(TWO, attempts, readings=2).retries == 2
     assert attempts.made == 5
     assert len(pauses) == 2
+
+
+def test_what_misses_a_file_is_read_again_unless_the_write_is_completed():
+    gone = MissingFileError("a file is gone", file="f")
+    attempts = Attempts(gone, gone)
+    retried({}, attempts, readings=2)
+    assert attempts.made == 3
+    attempts = Attempts(MissingFileError("a file is gone", file="f", completed=True))
+    with pytest.raises(MissingFileError):
+        retried({}, attempts, readings=2)
+    assert attempts.made == 1
 
 
 def test_pauses_grow_up_to_a_limit_and_differ_between_writers(pauses):

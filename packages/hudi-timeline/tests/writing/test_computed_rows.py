@@ -10,6 +10,7 @@ from hudi_format.errors import (
     DuplicateKeyError,
     InvalidOptionError,
     MissingColumnError,
+    MissingFileError,
     OptionError,
     SchemaError,
     UnsupportedError,
@@ -59,6 +60,22 @@ def test_an_update_sets_columns_of_the_rows_that_pass(table):
     assert [r[2:] for r in rows_of(table)] == [(7.0, None)] * 4
     assert table.schema.equals(schema)
     assert table.update({"fare": 0}, "id = 99").updated == 0
+
+
+def test_an_update_is_made_once_where_the_compaction_after_it_misses_a_file(tmp_path):
+    write_hudi(tmp_path / "t", ROWS, key="id", partition_by="city", table_type=MOR)
+    table = HudiTable.open(tmp_path / "t")
+    table.update({"fare": 5}, "city = 'rome'", options={"hoodie.compact.inline": "false"})
+    for file in (tmp_path / "t" / "rome").glob("*.parquet"):
+        file.unlink()
+    before = len(table.timeline.completed_writes())
+    now = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+    with pytest.raises(MissingFileError) as e:
+        table.update({"fare": pc.multiply(pc.field("fare"), 10)}, "city = 'oslo'", options=now)
+    assert "completed and visible" in e.value.__notes__[0]
+    assert len(HudiTable.open(tmp_path / "t").timeline.completed_writes()) == before + 1
+    read = HudiTable.open(tmp_path / "t").read(["id", "fare"], filter="city = 'oslo'").to_arrow()
+    assert read.sort_by("id").column("fare").to_pylist() == [10.0, 20.0]
 
 
 @pytest.mark.parametrize(

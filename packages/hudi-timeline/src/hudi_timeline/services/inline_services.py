@@ -28,6 +28,7 @@ from hudi_timeline.services.compaction.slice_tasks import Runner
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.instant import COMPACTION, DELTA_COMMIT
+from hudi_timeline.transaction.retries import COMPLETED_WRITE
 
 log = logging.getLogger("hudi")
 
@@ -79,6 +80,8 @@ def run(
                 "The write itself is completed and visible; the compaction after it failed, and its plan, if there "
                 f"is one, is still there.  {FAIL_ON_SERVICES}=false makes this a warning."
             )
+            if isinstance(e, HudiError):
+                e.details[COMPLETED_WRITE] = True
             raise
         log.warning("%s: the compaction after the commit failed", storage.uri, exc_info=True)
         warnings.append(f"the write is completed, but the compaction after it failed: {e}")

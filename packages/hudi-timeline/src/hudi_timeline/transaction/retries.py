@@ -26,6 +26,9 @@ from hudi_timeline.options.transaction_options import (
 
 log = logging.getLogger("hudi")
 
+# In the details of an error: it is of what comes after the commit, which another try would make a second time.
+COMPLETED_WRITE = "completed"
+
 T = TypeVar("T")
 
 # Two writers that lost to each other are to come back at different times.
@@ -115,9 +118,9 @@ class Tries:
         """Count a reading of what others have archived, cleaned or rolled back meanwhile.
 
         Raises:
-            MissingFileError: the error itself, where rows are not read anew.
+            MissingFileError: the error itself, where rows are not read anew, or the write is completed.
         """
-        if self._readings <= 0:
+        if self._readings <= 0 or error.details.get(COMPLETED_WRITE):
             raise error
         self._readings -= 1
 
@@ -203,4 +206,13 @@ def _asked(options: Mapping[str, str]) -> TransactionConfig:
     return parse_transaction_options(options) if named else TransactionConfig()
 
 
-__all__ = ["FIRST_PAUSE_S", "LONGEST_PAUSE_S", "Tries", "is_retryable", "may_retry", "retried", "waited_for"]
+__all__ = [
+    "COMPLETED_WRITE",
+    "FIRST_PAUSE_S",
+    "LONGEST_PAUSE_S",
+    "Tries",
+    "is_retryable",
+    "may_retry",
+    "retried",
+    "waited_for",
+]
