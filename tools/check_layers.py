@@ -104,7 +104,6 @@ SMALL = {
     "hudi_timeline/cli/grouped_help.py": "about all commands; main.py only puts them together",
     "hudi_timeline/concurrency/running_call.py": "used by heartbeats and by locks; knows neither",
     "hudi_timeline/options/unsupported.py": "refuses options for every parser; none of them is below the others",
-    "hudi_timeline/transaction/consistency_guard.py": "Apache Hudi's ConsistencyGuard, found by that name",
     "hudi_timeline/writing/reproducible.py": "what a seed changes in a write; its neighbours are steps of any write",
     "hudi_spark/reading/read_tasks.py": "what executors import for a read, and nothing else",
     "hudi_spark/runtime/python_workers.py": "wraps the functions of reads and of writes alike",

@@ -3,13 +3,13 @@
 import pytest
 from bad_input import content, make, rows
 
-from hudi_format.errors import MissingFileError
+from hudi_format.errors import MissingFileError, StorageError
 from hudi_format.model import WriteStat
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.transaction import consistency_guard
-from hudi_timeline.transaction.consistency_guard import wait_for_files
+from hudi_timeline.transaction.consistency_guard import may_be_there, wait_for_files
 
 pytestmark = pytest.mark.req("SS-08")
 PREFIX = "hoodie.consistency.check."
@@ -70,3 +70,16 @@ def test_a_write_whose_files_are_gone_is_rolled_back(tmp_path, monkeypatch):
     assert HudiTable.open(str(tmp_path / "t")).upsert(rows("a")).updated == 1  # not asked for: not looked at
     monkeypatch.undo()
     assert HudiTable.open(str(tmp_path / "t")).upsert(rows("a"), options=LOOKS).updated == 1
+
+
+def test_a_file_of_which_nothing_can_be_told_may_be_there(tmp_path, monkeypatch):
+    storage = open_storage(str(tmp_path))
+    storage.publish("there", b"")
+    assert may_be_there(storage, "there")
+    assert not may_be_there(storage, "elsewhere")
+
+    def fails(_):
+        raise StorageError("no answer", table=storage.uri)
+
+    monkeypatch.setattr(type(storage), "info", lambda _, path: fails(path))
+    assert may_be_there(storage, "elsewhere")

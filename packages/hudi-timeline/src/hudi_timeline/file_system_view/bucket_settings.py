@@ -139,11 +139,11 @@ class SettingsChange:
 
     def undone(self, stored: Mapping[str, str]) -> dict[str, str]:
         """The properties as they were before the resize."""
-        return self._with(stored, self.before, [c for c in _history(stored) if c.instant != self.instant])
+        return self._with(stored, self.before, [c for c in resizes(stored) if c.instant != self.instant])
 
     def done(self, stored: Mapping[str, str]) -> dict[str, str]:
         """The properties as they are after the resize."""
-        return self._with(stored, self.after, [*_history(stored), self])
+        return self._with(stored, self.after, [*resizes(stored), self])
 
     @staticmethod
     def _with(
@@ -170,11 +170,16 @@ def is_done(change: SettingsChange, timeline: Timeline) -> bool | None:
 
 
 def settled(stored: Mapping[str, str], timeline: Timeline) -> Mapping[str, str]:
-    """The properties that count while a resize is not settled; errors as `last_resize`."""
+    """The properties that count while a resize is not settled; errors as `last_resize`.
+
+    Nor is one settled that Apache Hudi has undone: it leaves what the resize made of the properties.
+    """
     change = unsettled_resize(stored)
-    if change is None:
-        return stored
-    return change.done(stored) if is_done(change, timeline) else change.undone(stored)
+    if change is not None:
+        stored = change.done(stored) if is_done(change, timeline) else change.undone(stored)
+    while (last := last_resize(stored)) is not None and not is_done(last, timeline):
+        stored = last.undone(stored)
+    return stored
 
 
 def last_resize(stored: Mapping[str, str]) -> SettingsChange | None:
@@ -183,11 +188,12 @@ def last_resize(stored: Mapping[str, str]) -> SettingsChange | None:
     Raises:
         CorruptFileError: the entry cannot be read.
     """
-    history = _history(stored)
+    history = resizes(stored)
     return history[-1] if history else None
 
 
-def _history(stored: Mapping[str, str]) -> list[SettingsChange]:
+def resizes(stored: Mapping[str, str]) -> list[SettingsChange]:
+    """Completed resizes that changed the settings, oldest first; errors as `last_resize`."""
     text = stored.get(RESIZES, "").strip()
 
     def parsed() -> list[SettingsChange]:
@@ -228,6 +234,7 @@ __all__ = [
     "name_of",
     "properties",
     "recorded_settings",
+    "resizes",
     "settled",
     "unsettled_resize",
 ]

@@ -149,12 +149,12 @@ def _counts(
     kind: type[Ring],
 ) -> bool:
     """Whether a ring is committed."""
-    if instant == INITIAL_INSTANT or instant in marked:
+    if instant == INITIAL_INSTANT or (instant in marked and kind is HashingMetadata):
         return True
     found = snapshot.timeline.find(instant)
     if found is not None:
         return found.completed
-    if instant >= snapshot.timeline.first_active:  # rolled back
+    if instant >= snapshot.timeline.first_active:  # rolled back; Apache Hudi leaves the marker of a directory
         return False
     if kind is HashingDirectory:  # one that is not completed goes with its instant
         return True

@@ -1,4 +1,4 @@
-"""Consistency guard: waits until a commit's files are visible.
+"""Consistency guard: waits until a commit's files are visible, and says whether one may be.
 
 Source: FailSafeConsistencyGuard of Apache Hudi 0.15.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from hudi_format.errors import MissingFileError
+from hudi_format.errors import MissingFileError, StorageError
 from hudi_format.model import WriteStat
 from hudi_format.storage.parallel import on_threads
 from hudi_format.storage.protocol import Storage
@@ -53,3 +53,11 @@ def wait_for_files(
         file=left[0][0],
         remedy=f"see whether something deletes files there; on a slow store raise {CONSISTENCY_CHECKS}.",
     )
+
+
+def may_be_there(storage: Storage, path: str) -> bool:
+    """Whether a file is there, or that cannot be told."""
+    try:
+        return storage.info(path) is not None
+    except (StorageError, OSError):
+        return True

@@ -3,7 +3,8 @@
     under the lock: hoodie.properties says both, and who decides -> the commit -> hoodie.properties says the new ones
 
 A process that dies in between leaves the first; the next write, or service, settles it by what became of the instant.
-Whoever rolls the instant back, before or after its commit, takes the change back too.
+Whoever rolls the instant back, before or after its commit, takes the change back too; for Apache Hudi the next write
+does so.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ from hudi_timeline.file_system_view.bucket_settings import (
     SettingsChange,
     is_done,
     last_resize,
+    resizes,
+    settled,
     unsettled_resize,
 )
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
+from hudi_timeline.transaction.ring_files import delete_rings
 
 if TYPE_CHECKING:
     from hudi_timeline.transaction.transaction import Transaction
@@ -57,19 +61,24 @@ class NewSettings:
 def settle(snapshot: TableSnapshot) -> TableSnapshot:
     """Complete or take back the change of a process that died, under the lock.
 
-    That of a live one is left alone.
+    That of a live one is left alone.  What Apache Hudi has undone is taken back too, with its rings.
 
     Raises:
         CorruptFileError: what is to be changed cannot be read.
     """
-    change = unsettled_resize(snapshot.config.properties)
-    if change is None:
+    storage, stored, timeline = snapshot.storage, snapshot.config.properties, snapshot.timeline
+    change = unsettled_resize(stored)
+    if change is not None and is_done(change, timeline) is None:
         return snapshot
-    done = is_done(change, snapshot.timeline)
-    if done is None:
+    new = settled(stored, timeline)
+    if new is stored:
         return snapshot
-    _store(snapshot.storage, change.done if done else change.undone)
-    return replace(snapshot, config=table_config.load(snapshot.storage))
+    kept = {c.instant for c in resizes(new)}
+    for one in (*resizes(stored), *([] if change is None else [change])):
+        if one.instant not in kept:
+            delete_rings(storage, one.instant)
+    _store(storage, lambda now: settled(now, timeline))
+    return replace(snapshot, config=table_config.load(storage))
 
 
 def take_back(storage: Storage, instant: str) -> None:

@@ -261,10 +261,9 @@ def _announce(
             raise
         return instant, beat
     raise ConcurrentWriterError(
-        "other writers took each of the instants tried",
-        table=storage.uri,
+        "other writers took each of the instants tried", table=storage.uri,
         remedy="run the write again; configure the same lock provider for all writers.",
-    )
+    )  # fmt: skip
 
 
 class Transaction:
@@ -446,6 +445,7 @@ class Transaction:
         metadata, now = self._check_ours(metadata, recheck)
         metadata, history = schema_history.continued(now, self.instant, metadata)
         prepared: list[Participant] = []
+        path = instant_path(self.config, self.instant, self.action, COMPLETED)
         try:
             for participant in (*participants, *history):
                 prepared.append(participant)
@@ -461,7 +461,9 @@ class Transaction:
             self._heartbeat.check()
             self._publish(metadata)
         except BaseException as e:
-            for participant in reversed(prepared):
+            # What a visible commit goes by stays, whatever has failed after it.
+            visible = consistency_guard.may_be_there(self.storage, path)
+            for participant in () if visible else reversed(prepared):
                 try:
                     participant.undo()
                 except (HudiError, OSError) as undo_error:
@@ -578,10 +580,9 @@ class Transaction:
                     self.committed = True
                     raise WriteFailedError(
                         "the write was completed although its commit reported a failure",
-                        table=self.storage.uri,
-                        instant=self.instant,
+                        table=self.storage.uri, instant=self.instant,
                         remedy="read the table: the write is visible; do not run it again.",
-                    )
+                    )  # fmt: skip
                 else:
                     for act in self._undoing:
                         act()
@@ -594,7 +595,6 @@ class Transaction:
     def _taken_away(self, what: str) -> ConcurrentWriterError:
         return ConcurrentWriterError(
             f"this write was rolled back, or completed, by another writer: {what}",
-            table=self.storage.uri,
-            instant=self.instant,
+            table=self.storage.uri, instant=self.instant,
             remedy="run the write again; configure the same lock provider for all writers.",
-        )
+        )  # fmt: skip

@@ -9,20 +9,20 @@ import pytest
 from hudi_format.errors import CorruptFileError, UnsupportedError, WriteConflictError
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
-from hudi_timeline.services.buckets import resizing
+from hudi_timeline.services.buckets import pending_resizes, resizing
 from hudi_timeline.services.buckets.clustering_plans import CHILDREN, SEQUENCE
 from hudi_timeline.services.buckets.resize_tasks import run_on_threads
 from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults
 from hudi_timeline.timeline.action_metadata import read_action, render_action
 
-SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
+SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("n", pa.int64())])
 IDS = [f"k{n:02d}" for n in range(40)]
 FULL = {"hoodie.parquet.max.file.size": "100", "hoodie.bucket.index.max.num.buckets": "6"}
 LEAST = {"hoodie.bucket.index.min.num.buckets": "1"}
 
 
 def rows(ids, p="a", ts=1):
-    return pa.table([ids, [p] * len(ids), [ts] * len(ids)], schema=SCHEMA)
+    return pa.table([ids, [p] * len(ids), [ts] * len(ids), [7] * len(ids)], schema=SCHEMA)
 
 
 @pytest.fixture
@@ -107,6 +107,35 @@ def test_an_execution_that_dies_is_executed_from_the_start(table):
     table.upsert(rows([*IDS, "new"], ts=3))
     assert len(found(table)) == len(before) + 1
     assert HudiTable.open(table.uri).verify(deep=True) == []
+
+
+@pytest.mark.req("IX-11")
+@pytest.mark.parametrize("mode", ["execute", "schedule_and_execute"])
+def test_a_table_with_columns_that_were_renamed_is_refused_whoever_made_the_plan(table, monkeypatch, mode):
+    table.alter().rename("n", "m").execute()
+    monkeypatch.setattr(pending_resizes, "check_resize", lambda *_: None)  # as Apache Hudi
+    table.resize_buckets(mode="schedule", options=FULL)
+    monkeypatch.undo()
+    before = table.read(["id", "m"]).to_arrow().sort_by("id")
+    with pytest.raises(UnsupportedError, match="schema-on-read"):
+        table.resize_buckets(mode=mode)
+    assert HudiTable.open(table.uri).read(["id", "m"]).to_arrow().sort_by("id") == before
+    assert len(table.timeline.pending_writes()) == 1
+
+
+@pytest.mark.req("IX-11")
+def test_columns_that_are_renamed_before_the_instant_are_seen(table, monkeypatch):
+    other, begin = HudiTable.open(table.uri), resizing.begin_transaction
+
+    def late(*given, **how):
+        other.alter().rename("n", "m").execute()
+        return begin(*given, **how)
+
+    monkeypatch.setattr(resizing, "begin_transaction", late)
+    with pytest.raises(UnsupportedError, match="schema-on-read"):
+        table.resize_buckets(options=FULL)
+    found_now = HudiTable.open(table.uri).read(["m"]).to_arrow().column("m")
+    assert found_now.null_count == 0
 
 
 @pytest.mark.req("IX-11")

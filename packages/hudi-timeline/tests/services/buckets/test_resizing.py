@@ -8,13 +8,17 @@ from hudi_format.errors import (
     CorruptFileError,
     InvalidOptionError,
     OptionError,
+    StorageError,
     UnsupportedError,
     WriteConflictError,
 )
 from hudi_format.storage.open import open_storage
+from hudi_index.bucket import BucketIndex
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.services.buckets import resizing
 from hudi_timeline.services.buckets.resize_tasks import run_on_threads
+from hudi_timeline.transaction import transaction
+from hudi_timeline.transaction.ring_files import NewRings
 
 ENGINE, NUMBER = "hoodie.index.bucket.engine", "hoodie.bucket.index.num.buckets"
 RESIZING, RESIZES = "hudi.bucket.index.resizing", "hudi.bucket.index.resizes"
@@ -217,6 +221,117 @@ def test_a_rollback_and_a_restore_take_it_back(tmp_path, engine):
     numbers(table)
 
 
+def buckets(number):
+    """Ids by bucket."""
+    of = BucketIndex(number, ("id",)).of(pa.array(IDS)).tolist()
+    return {n: [i for i, found in zip(IDS, of, strict=True) if found == n] for n in range(number)}
+
+
+# Engines, and what they become.
+GROWN = [("SIMPLE", None), ("SIMPLE", "EXTENDIBLE_HASHING"), ("EXTENDIBLE_HASHING", None)]
+
+
+def grow(table, engine, into, **options):
+    number = 6 if (engine, into) == ("SIMPLE", None) else None
+    return table.resize_buckets(number, engine=into, options={**FULL, **options})
+
+
+@pytest.mark.req("NEW-22")
+@pytest.mark.parametrize(("engine", "into"), GROWN)
+def test_what_apache_hudi_undoes_is_taken_back_by_the_next_write(tmp_path, engine, into):
+    """It leaves the properties, and the files of hashing metadata, as the resize made them."""
+    table = make(tmp_path / "t", "MERGE_ON_READ", engine)
+    before, shown, stored = found(table), numbers(table), dict(table.config.properties)
+    instant = grow(table, engine, into).instant
+    left = [".hoodie/hoodie.properties"]
+    left += [
+        str(f.relative_to(tmp_path / "t"))
+        for f in (tmp_path / "t/.hoodie/.bucket_index").rglob("*")
+        if f.is_file()
+    ]
+    after = {name: (tmp_path / "t" / name).read_bytes() for name in left}
+    table.rollback(instant)
+    for name, content in after.items():
+        (tmp_path / "t" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "t" / name).write_bytes(content)
+    assert found(table) == before
+    for key in IDS:
+        assert found(table, filter=f"id = '{key}'") == [r for r in before if r[0] == key]
+    assert numbers(table) == shown
+    # No key of a bucket that had a file group before: no file that is read would show that it is a wrong one.
+    moved = [i for n, ids in buckets(6).items() if n > 2 for i in ids]
+    HudiTable.open(table.uri).upsert(rows(moved, ts=9))
+    assert sorted(r[:2] for r in found(table)) == sorted(r[:2] for r in before)
+    numbers(table)
+    now = HudiTable.open(table.uri).config.properties
+    assert {k: now.get(k) for k in (NUMBER, ENGINE, RESIZES, RESIZING)} == {
+        k: stored.get(k) for k in (NUMBER, ENGINE, RESIZES, RESIZING)
+    }
+
+
+@pytest.mark.req("NEW-22")
+@pytest.mark.parametrize(("engine", "into"), [*GROWN, ("CONSISTENT_HASHING", None)])
+def test_a_resize_that_is_visible_keeps_its_buckets_whatever_fails_after_it(
+    tmp_path, monkeypatch, engine, into
+):
+    table = make(tmp_path / "t", "MERGE_ON_READ", engine)
+    before, flush = found(table), transaction.flush
+
+    def fails(storage, paths, **how):
+        if any(p.endswith(".replacecommit") for p in paths):
+            raise StorageError("no space", table=storage.uri)
+        flush(storage, paths, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(transaction, "flush", fails)
+        with pytest.raises(StorageError, match="no space") as e:
+            grow(table, engine, into)
+    assert "completed and visible" in e.value.__notes__[-1]
+    assert table.timeline.completed_writes()[-1].action == "replacecommit"
+    assert found(table) == before
+    table.upsert(rows([*IDS, "new"], ts=9))
+    assert len(found(table)) == len(before) + 1
+    numbers(table)
+
+
+@pytest.mark.req("NEW-22")
+def test_of_two_resizes_the_second_is_refused_also_where_the_first_merged_empty_buckets(
+    tmp_path, monkeypatch
+):
+    table = make(tmp_path / "t", "MERGE_ON_READ", "EXTENDIBLE_HASHING", 4)
+    table.insert_overwrite_table(rows(buckets(4)[3]))
+    table.resize_buckets(8)  # of which two have rows
+    other = HudiTable.open(table.uri)
+    merged = []
+
+    def merge():
+        monkeypatch.undo()
+        least = {**LAZY, "hoodie.bucket.index.min.num.buckets": "7"}
+        merged.append(other.resize_buckets(options=least))
+
+    beside(monkeypatch, merge)
+    with pytest.raises(WriteConflictError, match="other buckets first"):
+        table.resize_buckets(options={**FULL, **LAZY, "hoodie.bucket.index.max.num.buckets": "20"})
+    assert (merged[0].plan.moves, merged[0].plan.buckets) == ((), {"a": (8, 7)})
+    HudiTable.open(table.uri).upsert(rows(IDS, ts=9))
+    numbers(table)
+
+
+@pytest.mark.req("NEW-22")
+def test_no_directory_is_there_before_the_engine_that_stops_apache_hudi(tmp_path, monkeypatch):
+    """A directory of a dead resize that Apache Hudi rolled back would count once its instant is archived."""
+    table = make(tmp_path / "t")
+    prepare, engines = NewRings.prepare, []
+
+    def prepared(rings, running, metadata):
+        engines.append(HudiTable.open(table.uri).config.properties[ENGINE])
+        prepare(rings, running, metadata)
+
+    monkeypatch.setattr(NewRings, "prepare", prepared)
+    grow(table, "SIMPLE", "EXTENDIBLE_HASHING")
+    assert engines == ["RESIZING"]
+
+
 def beside(monkeypatch, act):
     """Let a resize be overtaken between its files and its commit."""
 
@@ -299,6 +414,35 @@ def test_a_stale_plan_is_refused(tmp_path):
     with pytest.raises(ValueError, match="plan goes without"):
         table.resize_buckets(6, plan=plan)
     assert not [i for i in table.timeline.instants if not i.completed]
+
+
+@pytest.mark.req("NEW-22")
+@pytest.mark.parametrize("engine", ["EXTENDIBLE_HASHING", "CONSISTENT_HASHING"])
+@pytest.mark.parametrize("by", ["a resize of another bucket", "a first file group"])
+def test_a_plan_of_other_rings_or_file_groups_is_refused(tmp_path, engine, by):
+    off = {"hoodie.compact.inline": "false", "hoodie.clean.automatic": "false"}
+    table = make(tmp_path / "t", "MERGE_ON_READ", engine, 8)
+    shown = table.read(["id", "_hoodie_file_name"], filter="p = 'a'").to_arrow().to_pylist()
+    groups = {r["id"]: r["_hoodie_file_name"].lstrip(".")[:38] for r in shown}
+    apart = {n: [i for i in IDS if groups[i] == n] for n in groups.values()}
+    if by == "a first file group":  # of a bucket that the plan splits, or merges, as an empty one
+        table.insert_overwrite_table(rows(apart.pop(groups[IDS[0]])))
+        number = 16 if engine == "EXTENDIBLE_HASHING" else None
+        least = {} if number else {"hoodie.bucket.index.min.num.buckets": "1"}
+        plan = table.resize_buckets(number, options=least, dry_run=True).plan
+        table.upsert(rows([i for ids in apart.values() for i in ids], ts=5), options=off)
+    else:
+        one = {**FULL, **off}  # of each partition the largest
+        plan = table.resize_buckets(partitions=["a"], options=one, dry_run=True).plan
+        other = next(n for n in apart if n != plan.moves[0].slices[0].file_id)
+        for ts in (5, 6, 7):
+            table.upsert(rows(apart[other], ts=ts), options=off)
+        done = table.resize_buckets(partitions=["a"], options=one).plan
+        assert [m.slices[0].file_id for m in done.moves] == [other]
+    with pytest.raises(WriteConflictError, match="other buckets, or other file groups"):
+        table.resize_buckets(plan=plan)
+    table.upsert(rows(IDS, ts=9), options=off)
+    numbers(table)
 
 
 def test_an_engine_alone_is_changed_by_a_plan_without_moves(tmp_path):

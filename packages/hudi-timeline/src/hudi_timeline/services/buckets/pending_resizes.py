@@ -25,6 +25,7 @@ from hudi_timeline.options.service_config import ResizeConfig
 from hudi_timeline.services.buckets.clustering_plans import as_request, pending_clusterings, read_resize
 from hudi_timeline.services.buckets.resize_plan import ResizePlan
 from hudi_timeline.services.buckets.resize_tasks import make_resize_tasks
+from hudi_timeline.services.compaction.compaction_executor import BY_NAME
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.action_metadata import render_action
 from hudi_timeline.timeline.instant import REPLACE_COMMIT, REQUESTED, Instant, instant_path
@@ -125,7 +126,7 @@ def execute_pending(
     """Execute all pending resizes, oldest first; returns the new files by instant.
 
     Raises:
-        UnsupportedError: a clustering of another kind.
+        UnsupportedError: a clustering of another kind; the feature gate.
         ConcurrentWriterError: another process executes one, or took it back.
         CorruptFileError: a plan that contradicts the table.
     """
@@ -139,7 +140,7 @@ def _execute(
 ) -> tuple[WriteStat, ...]:
     storage, options = context.storage, context.options
     caller = RunningCall.here()
-    with context.locked() as snapshot:
+    with context.locked(also=BY_NAME) as snapshot:  # Apache Hudi plans them of such tables too
         pending = next(
             (i for i in pending_clusterings(storage, snapshot.timeline) if i.time == planned.time), None
         )

@@ -71,6 +71,7 @@ class ResizePlan:
         rings: new rings, or directories, by partition; without their instant.
         buckets: number of buckets of each partition that changes, before and after.
         skipped: why a bucket that should be split or merged is left out, one sentence each.
+        made_of: instant of the former ring, and the file groups, of each partition of `rings`.
     """
 
     before: BucketIndex
@@ -79,6 +80,7 @@ class ResizePlan:
     rings: Mapping[str, Ring] = field(default_factory=dict)
     buckets: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
+    made_of: Mapping[str, tuple[str, frozenset[str]]] = field(default_factory=dict, repr=False)
 
     def __bool__(self) -> bool:
         return bool(self.rings) or self.settings_change
@@ -241,7 +243,7 @@ def _in_directories(
     reserved = _Reserved(snapshot)
     moves: list[BucketMove] = []
     rings: dict[str, Ring] = {}
-    counts = {}
+    counts, made_of = {}, {}
     for partition, of in sorted(slices_by_bucket(new, slices, table).items()):
         directory = new.ring(partition)
         levels = _levels(directory, of, config, num_buckets, table)
@@ -259,9 +261,10 @@ def _in_directories(
         if after is not directory:
             rings[partition] = replace(after, seq_no=directory.seq_no + 1)
             counts[partition] = (len(directory.buckets), len(after.buckets))
+            made_of[partition] = (directory.instant, frozenset(s.file_id for s in of.values()))
             moves += own
     settings = ExtendibleBucketIndex(new.num_buckets, new.fields)
-    return ResizePlan(index, settings, tuple(moves), rings, counts, tuple(reserved.skipped))
+    return ResizePlan(index, settings, tuple(moves), rings, counts, tuple(reserved.skipped), made_of)
 
 
 def _split_move(
@@ -339,7 +342,7 @@ def _on_rings(
     reserved = _Reserved(snapshot)
     moves: list[BucketMove] = []
     rings: dict[str, Ring] = {}
-    counts = {}
+    counts, made_of = {}, {}
     for partition, of in sorted(slices_by_bucket(known, slices, snapshot.storage.uri).items()):
         ring = known.ring(partition)
         split = _large(ring, of, config, reserved)
@@ -349,6 +352,7 @@ def _on_rings(
             continue
         rings[partition] = after
         counts[partition] = (len(ring.nodes), len(after.nodes))
+        made_of[partition] = (ring.instant, frozenset(s.file_id for s in of.values()))
         places = {n.value: (i, n.file_id) for i, n in enumerate(after.nodes)}
         for number in split:
             value = ring.nodes[number].value
@@ -360,7 +364,7 @@ def _on_rings(
             if merged:
                 targets = dict([places[ring.nodes[run[-1]].value]])
                 moves.append(BucketMove(MERGE, partition, merged, targets))
-    return ResizePlan(index, index, tuple(moves), rings, counts, tuple(reserved.skipped))
+    return ResizePlan(index, index, tuple(moves), rings, counts, tuple(reserved.skipped), made_of)
 
 
 def _large(

@@ -20,10 +20,13 @@ from dataclasses import dataclass, field
 
 from hudi_format.errors import WriteConflictError
 from hudi_format.model import WriteStat
+from hudi_index.consistent_hashing import ConsistentBucketIndex
+from hudi_index.extendible_hashing import ExtendibleBucketIndex
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.bucket_groups import table_index
 from hudi_timeline.file_system_view.bucket_settings import SettingsChange, as_properties
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
+from hudi_timeline.file_system_view.hashing_rings import with_rings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.file_options import NUM_BUCKETS
 from hudi_timeline.options.service_config import ResizeConfig, parse_resize_options
@@ -42,7 +45,7 @@ from hudi_timeline.table_config import INDEX
 from hudi_timeline.timeline.commit_metadata import COMPACT
 from hudi_timeline.timeline.instant import REPLACE_COMMIT
 from hudi_timeline.transaction.conflict_resolution import Rivals
-from hudi_timeline.transaction.ring_files import NewRings
+from hudi_timeline.transaction.ring_files import NewRings, refuse_new_rings
 from hudi_timeline.transaction.settings_change import NewSettings
 from hudi_timeline.transaction.transaction import Participant, Transaction, begin_transaction
 
@@ -153,6 +156,7 @@ def resize(
         caller=caller,
     ) as transaction:  # fmt: skip
         now = transaction.snapshot
+        check_resize(context, now)  # again: others may have been there
         found = planned(now) if plan is None else _checked(plan, now, transaction)
         if not found:
             transaction.abort("others have done what it was to do", without_trace=True)
@@ -179,10 +183,13 @@ def _execute(
     replaced: dict[str, list[str]] = {}
     for move in plan.moves:
         replaced.setdefault(move.partition, []).extend(move.file_ids)
-    participants: list[Participant] = [NewRings(plan.dated(instant))] if plan.rings else []
+    participants: list[Participant] = []
     if plan.settings_change:
         stored = snapshot.config.properties
         participants.append(NewSettings(SettingsChange.of(instant, stored, plan.before, plan.after)))
+    # After the engine that stops Apache Hudi, which would roll a dead resize back and leave its directories.
+    if plan.rings:
+        participants.append(NewRings(plan.dated(instant)))
     transaction.commit(
         stats, replaced=replaced, schema_text=stored_schema_text(snapshot), even_if_empty=True,
         extra={INDEX: "BUCKET", **as_properties(plan.after)},
@@ -203,6 +210,11 @@ class _Untouched:
     transaction: Transaction = field(repr=False)
 
     def __call__(self, rivals: Rivals) -> Mapping[str, str]:
+        storage, instant = self.transaction.storage, self.transaction.instant
+        replacing = [i.time for i in rivals.commits if i.action == REPLACE_COMMIT]
+        for kind in {type(r) for r in self.plan.rings.values()}:
+            # Of one that merged empty buckets the commit names no partition.
+            refuse_new_rings(storage, replacing, self.plan.rings, instant=instant, kind=kind)
         everywhere = self.plan.settings_change
         asked = {*self.plan.rings, *(m.partition for m in self.plan.moves)}
         for rival, commit in rivals.commits.items():
@@ -225,10 +237,17 @@ def _checked(plan: ResizePlan, now: TableSnapshot, transaction: Transaction) -> 
     slices = {(s.partition, s.file_id): s for s in newest_slices_of(now)}
     stale = [s for m in plan.moves for s in m.slices if slices.get((s.partition, s.file_id)) != s]
     index = table_index(now)
+    known = with_rings(plan.after, now, plan.rings)
+    others = []
+    if isinstance(known, (ConsistentBucketIndex, ExtendibleBucketIndex)):
+        ids = {p: frozenset(i for q, i in slices if q == p) for p in plan.rings}
+        others = [p for p in ids if plan.made_of.get(p) != (known.ring(p).instant, ids[p])]
     if index != plan.before:
         why = f"the table has {index.num_buckets} buckets by {','.join(index.fields)} now"
     elif stale:
         why = f"file group {stale[0].file_id} of partition {stale[0].partition or '.'} has other files"
+    elif others:
+        why = f"partition {others[0] or '.'} has other buckets, or other file groups"
     elif plan.before.num_buckets != plan.after.num_buckets and len(slices) != len(plan.moves):
         why = "there are other file groups"
     else:
