@@ -124,6 +124,8 @@ def test_kept_keys_are_read_once_and_the_oldest_go_first(storage):
     read = []
 
     def ask(name):
+        if storage.info(f"p/{name}") is None:
+            storage.create(f"p/{name}", b"1")
         file = BaseFile("p", name, name, "1")
         found, held = kept.of(storage, file, lambda: read.append(name) or keys)
         assert found.to_pylist() == keys.to_pylist()
@@ -136,5 +138,7 @@ def test_kept_keys_are_read_once_and_the_oldest_go_first(storage):
         False,
         False,
     ]
+    storage.publish("p/a", b"another")
+    assert not ask("a"), "another file of the same name"
     with pytest.raises(MissingFileError):
         kept.of(storage, BaseFile("p", "d", "d", "1"), lambda: read_keys(storage, "p/d"))

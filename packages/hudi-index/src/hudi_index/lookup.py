@@ -344,7 +344,9 @@ class KeptKeys:
     """Keys of base files that stay in this process, up to a size, for the index INMEMORY.
 
     Shareable between threads.  A base file never changes: its keys are read once, and what another writer commits has
-    files of its own.  Nothing has to be told of commits, and nothing is lost with the process but time.
+    files of its own.  Nothing has to be told of commits, and nothing is lost with the process but time.  Only a table
+    that is made anew, by writes with a given seed and instant, has other files under the same names: size and time tell
+    them apart.
 
     Apache Hudi's index of this name is a map that its own writes fill: of a table that another process wrote it knows
     nothing, and keys are written twice.
@@ -357,7 +359,7 @@ class KeptKeys:
 
     def __init__(self, limit_bytes: int = 512 << 20) -> None:
         self._limit = limit_bytes
-        self._keys: OrderedDict[tuple[str, str], pa.ChunkedArray] = OrderedDict()
+        self._keys: OrderedDict[tuple[str, str, int, int], pa.ChunkedArray] = OrderedDict()
         self._bytes = 0
         self._lock = ProcessLock()
 
@@ -369,7 +371,13 @@ class KeptKeys:
         Args:
             read: gives the keys; its errors are passed on, and nothing is kept then.
         """
-        name = (storage.uri, file.path)
+        info = storage.info(file.path)
+        # Of a file that is gone, reading says so.
+        name = (
+            (storage.uri, file.path, -1, -1)
+            if info is None
+            else (storage.uri, file.path, info.size, info.mtime_ms)
+        )
         with self._lock.threads:
             found = self._keys.get(name)
             if found is not None:

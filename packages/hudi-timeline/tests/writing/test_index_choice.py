@@ -3,6 +3,7 @@
 import base64
 import json
 import random
+import shutil
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -494,6 +495,19 @@ def test_keys_of_files_are_read_once_by_a_process(tmp_path, named):
     assert [(r[0], r[1], r[3]) for r in content(table)] == [
         ("k1", "p1", "d"), ("k2", "p2", "e"), ("k3", "p3", "c"), ("k4", "p1", "a"), ("m", "p3", "d"), ("n", "p2", "b"),
     ]  # fmt: skip
+
+
+def test_a_table_made_anew_with_files_of_the_same_names_has_its_own_keys(tmp_path):
+    """A seed and an instant give new file groups the names that they had."""
+    named = {INDEX: "INMEMORY", "hoodie.parquet.small.file.limit": "0"}
+    same = {**named, "hudi.write.seed": "s", "hudi.write.instant": "20240101000000000"}
+    for keys in (("a", "b"), ("c", "d")):
+        shutil.rmtree(tmp_path / "t", ignore_errors=True)
+        table = make(tmp_path / "t")
+        table.insert(rows(*((k, "p1", 1, "old") for k in keys)), options=same)
+        table.upsert(rows((keys[0], "p1", 2, "new")), options=named)
+    table.delete(rows(("d", "p1", 2, "")), options=named)
+    assert [(r[0], r[3]) for r in content(table)] == [("c", "new")]
 
 
 @pytest.mark.req("NEW-14", "IX-15")
