@@ -9,7 +9,9 @@ from hudi_format.errors import (
     UnsupportedError,
     WriteConflictError,
 )
+from hudi_format.schema.internal_schema import parse_versions
 from hudi_timeline import HudiTable
+from hudi_timeline.services import alter
 from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
@@ -206,6 +208,76 @@ def test_a_write_beside_a_change_of_columns_is_a_conflict(tmp_path):
         table.upsert([row("c")], validators=[alter])
     assert table.schema.names == ["id", "n", "price", "r", "p"]
     assert [r["id"] for r in rows_of(table)] == ["a", "b"]
+
+
+def test_of_two_overlapping_writes_that_add_one_column_the_older_is_a_conflict(tmp_path):
+    """By ids they would be two columns, and the older one's values null."""
+    table = HudiTable.open(made(tmp_path / "t").uri, options=OCC)
+    table.alter().rename("fare", "price").execute()
+    new = {"n": 1, "price": 1.0, "r": None, "note": "new"}
+    newer = Meanwhile(lambda: table.upsert([{"id": "d", "p": "z", **new}]))
+    with pytest.raises(WriteConflictError, match="note would be other columns by id"):
+        table.upsert([{"id": "c", "p": "y", **new}], validators=[newer])
+    table.upsert([{"id": "c", "p": "y", **new}])
+    assert {r["id"]: r["note"] for r in rows_of(table)} == {"a": None, "b": None, "c": "new", "d": "new"}
+
+
+def test_a_write_that_adds_nothing_goes_beside_a_newer_one_that_adds_columns(tmp_path):
+    table = HudiTable.open(made(tmp_path / "t").uri, options=OCC)
+    table.alter().rename("fare", "price").execute()
+    old = {"n": 1, "price": 1.0, "r": None}
+    newer = Meanwhile(lambda: table.upsert([{"id": "d", "p": "z", **old, "note": "new"}]))
+    table.upsert([{"id": "c", "p": "y", **old}], validators=[newer])
+    table.upsert([{"id": "e", "p": "z", **old, "note": "e", "more": 5}])
+    got = {r["id"]: (r["note"], r["more"]) for r in rows_of(table)}
+    assert got == {"a": (None, None), "b": (None, None), "c": (None, None), "d": ("new", None), "e": ("e", 5)}
+    files = [table.storage.read(f".hoodie/.schema/{e.name}") for e in table.storage.list(".hoodie/.schema")]
+    columns = [
+        c for data in files for v in parse_versions(data) for c in v.columns if c.name in ("note", "more")
+    ]
+    assert len({(c.name, c.id) for c in columns}) == len({c.id for c in columns}) == 2
+
+
+RING = {
+    "hoodie.index.type": "BUCKET",
+    "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+    "hoodie.bucket.index.num.buckets": "2",
+    "hoodie.compact.inline": "false",
+}
+FEWER = {"hoodie.bucket.index.min.num.buckets": "1", "hoodie.bucket.index.max.num.buckets": "8"}
+
+
+def ringed(uri):
+    rows = [row("a"), row("b"), row("c")]
+    table = HudiTable.create(
+        str(uri),
+        rows,
+        record_keys="id",
+        partition_fields="p",
+        ordering_fields="n",
+        table_type=MOR,
+        options=RING,
+    )
+    table = HudiTable.open(table.uri, options={**OCC, **RING})
+    table.upsert(rows)
+    return table
+
+
+def test_a_clustering_beside_a_change_of_columns_is_a_conflict(tmp_path, monkeypatch):
+    """Its files have the old columns, and would be read as if they had the new ones."""
+    table = ringed(tmp_path / "t")
+    number, resize = alter.number_of, Meanwhile(lambda: table.resize_buckets(options=FEWER))
+
+    def resized_first(instant):
+        resize(instant)
+        return number(instant)
+
+    monkeypatch.setattr(alter, "number_of", resized_first)
+    with pytest.raises(WriteConflictError, match="files were written with other columns"):
+        table.alter().rename("fare", "price").execute()
+    assert [r["fare"] for r in rows_of(table)] == [1.5, 1.5, 1.5]
+    table.alter().rename("fare", "price").execute()
+    assert [r["price"] for r in rows_of(table)] == [1.5, 1.5, 1.5]
 
 
 @KINDS

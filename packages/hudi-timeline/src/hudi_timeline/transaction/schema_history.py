@@ -168,7 +168,9 @@ def continued(
         schema = with_meta(from_avro(metadata.schema_text))
         extra[SCHEMA_KEY] = _with_meta_fields(metadata.schema_text)
         try:
-            wanted = version_of(numbered(schema, newest), number_of(instant), history.most)
+            # Columns that a later commit has brought have its ids here too.
+            known = numbered(numbered(schema, history.versions[-1]), newest)
+            wanted = version_of(known, number_of(instant), history.most)
         except HudiError as e:
             raise e.at(table=snapshot.storage.uri, instant=instant) from None
     whole = history.text

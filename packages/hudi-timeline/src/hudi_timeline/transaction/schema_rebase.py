@@ -23,6 +23,7 @@ from hudi_format.schema.extension_types import own_types
 from hudi_format.schema.field_defaults import with_defaults_of
 from hudi_format.schema.meta_fields import without_meta
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.file_system_view.table_schema import history_file
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL, Timeline
 from hudi_timeline.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
@@ -94,26 +95,35 @@ def _rebased(
     """
     own_text = metadata.schema_text
     altered = next((i for i, c in rivals.commits.items() if c.operation == ALTER_SCHEMA), None)
-    if altered is not None or (
-        metadata.operation == ALTER_SCHEMA and any(map(_schema_text, rivals.commits.values()))
-    ):
+    # Later files, also those of services, count as of the new columns, and were written with the old ones.
+    stale = (bool(_schema_text(c)) or (i.time > instant and bool(c.stats)) for i, c in rivals.commits.items())
+    if altered is not None or (metadata.operation == ALTER_SCHEMA and any(stale)):
         # By names alone a renamed column would come back beside itself.
         what = (
-            "columns were changed" if altered is not None else "rows were written with other columns in mind"
+            "columns were changed" if altered is not None else "files were written with other columns in mind"
         )
         raise rivals.changes.conflict(
             f"{what} meanwhile", table=now.storage.uri, instant=instant, read_again=True
         )
-    texts = {i: text for i, c in rivals.commits.items() if (text := _schema_text(c)) and text != own_text}
-    if not texts or not own_text:
+    if not own_text:
         return metadata, ""
 
     def refuse(why: str) -> HudiError:
         return rivals.changes.conflict(why, table=now.storage.uri, instant=instant)
 
     config, read, writes = now.config, now.commits.get, now.timeline.completed_writes()
+    last = writes[-1] if writes else None
+    by_id = last is not None and last.time > instant and bool(history_file(now))
+    texts = {i: text for i, c in rivals.commits.items() if (text := _schema_text(c)) and text != own_text}
+    if not texts and not by_id:
+        return metadata, ""
     ours = without_meta(from_avro(own_text))
     base = without_meta(from_avro(text)) if (text := _newest(before, read, config)) else pa.schema([])
+    if by_id and (own := _gained(base, ours)):
+        # A version of an older instant is not the newest one's: what both have added would be two columns.
+        raise refuse(
+            f"a commit after this one has been completed, and {', '.join(own)} would be other columns by id"
+        )
     merged = ours
     for rival, text in texts.items():
         if union_columns(text) or own_types(text):
@@ -124,15 +134,11 @@ def _rebased(
         except SchemaError as e:
             raise refuse(f"the schema of {rival.time} does not go with this write's: {e.message}") from None
     _check_fixed(config, ours, merged, refuse)
-    last = writes[-1] if writes else None
     if last is not None and last.time > instant:
         # The newest instant's schema is the table's, whenever it was completed.
         stays = _newest(now.timeline, read, config)
         there = without_meta(from_avro(stays)) if stays else pa.schema([])
-        lost = [
-            c.column for c in schema_changes(merged, there, merged) if c.kind in (ADDED, WIDENED, RELAXED)
-        ]
-        if lost:
+        if lost := _gained(there, merged):
             raise refuse(
                 f"a commit after this one has been completed, whose schema lacks {', '.join(lost)} as this write has it"
             )
@@ -182,6 +188,12 @@ def _lost(before: pa.Schema, after: pa.Schema) -> list[str]:
     """Columns and members missing in `after`, or with another type."""
     changes = schema_changes(after, before, after)
     return [c.column for c in changes if c.kind in (DROPPED, WIDENED)]
+
+
+def _gained(before: pa.Schema, after: pa.Schema) -> list[str]:
+    """Columns and members that are new in `after`, or take more values."""
+    changes = schema_changes(after, before, after)
+    return [c.column for c in changes if c.kind in (ADDED, WIDENED, RELAXED)]
 
 
 def _check_fixed(
