@@ -62,6 +62,18 @@ def test_key_ranges(table):
     assert ax.of("set_xticks")[0][0][1] == ["a1", "a2", "b1"]
 
 
+def test_keys_and_partitions_are_no_formulas(tmp_path):
+    """Matplotlib fails on `$a_{$`."""
+    made = HudiTable.create(
+        str(tmp_path / "$t$"), [{"id": "$a_{$", "p": "$p^$"}], record_keys="id", partition_fields="p"
+    )
+    made.insert([{"id": "$a_{$", "p": "$p^$"}])
+    assert made.plot.key_ranges(Axes()).of("set_xticks")[0][0][1] == [r"\$a_{\$"]
+    ax = made.plot.log_backlog(Axes())
+    assert ax.of("barh")[0][0][0] == [r"\$p^\$"]
+    assert "$" not in ax.of("set_title")[0][0][0].replace(r"\$", "")
+
+
 def test_an_empty_table(tmp_path):
     made = HudiTable.create(str(tmp_path / "e"), [{"id": "a"}], record_keys="id")
     for name in ("timeline", "file_sizes", "log_backlog", "key_ranges"):

@@ -41,12 +41,18 @@ def normalize_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(f.name, normalize_type(f.type, f.name), f.nullable) for f in schema])
 
 
+def is_avro_name(name: str) -> bool:
+    """Whether Avro allows a name; by Java's rule: letters and digits of any script."""
+    return (
+        bool(name) and all(c == "_" or c.isalpha() or c.isdecimal() for c in name) and not name[0].isdecimal()
+    )
+
+
 def _check_names(names: Iterable[str], path: str) -> None:
     seen: dict[str, str] = {}
     for name in names:
         full = path + name
-        # Java's rule for Avro names: letters and digits of any script.
-        if not name or not all(c == "_" or c.isalpha() or c.isdecimal() for c in name) or name[0].isdecimal():
+        if not is_avro_name(name):
             raise SchemaError(
                 f"column {full!r} has a name that Avro does not allow",
                 remedy="rename it: letters, digits and underscores, no digit first.",

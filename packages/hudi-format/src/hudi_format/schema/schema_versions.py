@@ -18,6 +18,7 @@ import pyarrow.types as pt
 
 from hudi_format._checks import loads
 from hudi_format.errors import CorruptFileError, MissingColumnError, SchemaError, UnsupportedError
+from hudi_format.schema.arrow import is_avro_name
 from hudi_format.schema.evolution import reconcile
 from hudi_format.schema.internal_schema import SchemaColumn, SchemaVersion
 
@@ -246,8 +247,7 @@ class SchemaEdit:
             _refuse_taken(fields, name, path)
             return _placed(fields, pa.field(name, kind), after, first, path)
 
-        if not path or path != path.strip() or path.rpartition(".")[2].startswith("_hoodie_"):
-            raise SchemaError(f"{path!r} is no name for a column", remedy="give another one.", column=path)
+        _refuse_name(path.rpartition(".")[2], path, path, "give another one")
         self._edit(path, act)
 
     def rename(self, path: str, name: str) -> None:
@@ -258,12 +258,7 @@ class SchemaEdit:
             _refuse_taken([f for n, f in enumerate(fields) if n != at], name, name)
             return [f.with_name(name) if n == at else f for n, f in enumerate(fields)]
 
-        if not name or "." in name or name != name.strip() or name.startswith("_hoodie_"):
-            raise SchemaError(
-                f"{name!r} is no name for a column",
-                remedy="give the last part of its path alone.",
-                column=path,
-            )
+        _refuse_name(name, name, path, "give the last part of its path alone")
         self._refuse_fixed(path, "renamed")
         self._edit(path, act)
 
@@ -370,6 +365,15 @@ def _index(fields: Sequence[pa.Field], name: str, path: str) -> int:
     raise MissingColumnError(
         f"there is no column {path!r}", remedy=f"the columns there are {', '.join(names)}.", column=path
     )
+
+
+def _refuse_name(name: str, shown: str, path: str, remedy: str) -> None:
+    if not is_avro_name(name) or name.startswith("_hoodie_"):
+        raise SchemaError(
+            f"{shown!r} is no name for a column",
+            remedy=f"{remedy}: letters, digits and underscores, no digit first.",
+            column=path,
+        )
 
 
 def _refuse_taken(fields: Iterable[pa.Field], name: str, path: str) -> None:

@@ -87,7 +87,7 @@ class Plots:
                 logs[row["partition"]] += row["log_bytes"]
                 bases[row["partition"]] += row["size"] or 0
         shown = [p for p, _ in (logs if logs.total() else bases).most_common(MOST_BARS)]
-        names = [p or "(none)" for p in shown]
+        names = [_plain(p) or "(none)" for p in shown]
         ax.barh(names, [bases[p] / _MB for p in shown], color="tab:blue", label="base files")
         left = [bases[p] / _MB for p in shown]
         ax.barh(names, [logs[p] / _MB for p in shown], left=left, color="tab:orange", label="log files")
@@ -114,7 +114,7 @@ class Plots:
             ax.plot([place[r["min_key"]], place[r["max_key"]]], [y, y], color="tab:blue", marker="|")
         if ends:
             at = sorted({0, len(ends) // 2, len(ends) - 1})
-            ax.set_xticks(at, [ends[n][:16] for n in at])
+            ax.set_xticks(at, [_plain(ends[n][:16]) for n in at])
         ax.set_xlabel("record key")
         ax.set_ylabel("base files")
         return ax
@@ -126,8 +126,13 @@ class Plots:
             except ImportError as e:
                 raise ImportError("plots need Matplotlib: pip install matplotlib") from e
             _, ax = pyplot.subplots()
-        ax.set_title(f"{self._name}: {title}")
+        ax.set_title(_plain(f"{self._name}: {title}"))
         return ax
+
+
+def _plain(text: str) -> str:
+    """A text of the table that Matplotlib draws as it is, and not what stands between two dollar signs as a formula."""
+    return text.replace("$", r"\$")
 
 
 def _moment(instant: str) -> datetime | None:
