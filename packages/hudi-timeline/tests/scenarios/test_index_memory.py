@@ -206,7 +206,7 @@ def test_a_table_that_takes_the_place_of_another_remembers_its_own(path):
 
 
 @pytest.mark.req("NEW-14")
-@pytest.mark.parametrize("word", ["RECORD_INDEX", "hbase", "nonsense"])
+@pytest.mark.parametrize("word", ["hbase", "nonsense"])
 def test_an_index_of_another_version_is_refused_by_name(path, word):
     table = make(path)
     table.insert(rows(("k", "a", 1)))
