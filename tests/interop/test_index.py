@@ -215,6 +215,7 @@ def test_the_index_does_what_apache_hudis_does(tmp_path, apache, name, options, 
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.req("IX-06", "IX-08", "PM-02", "PM-14")
 @pytest.mark.parametrize(("index", "payload", "moves"), LOGGED)
 def test_stored_records_are_those_of_the_logs(tmp_path, apache, index, payload, moves):

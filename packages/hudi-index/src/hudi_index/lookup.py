@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.sizes import size_of
 from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import HudiError, MissingColumnError, UnsupportedError
 from hudi_format.file_slice.reader import LogRecords, SliceMerge
@@ -386,12 +387,12 @@ class KeptKeys:
         keys = read()
         made = keys if isinstance(keys, pa.ChunkedArray) else pa.chunked_array([keys])
         with self._lock.threads:
-            if name not in self._keys and made.nbytes <= self._limit:
+            if name not in self._keys and size_of(made) <= self._limit:
                 self._keys[name] = made
-                self._bytes += made.nbytes
+                self._bytes += size_of(made)
             while self._bytes > self._limit:
                 _, gone = self._keys.popitem(last=False)
-                self._bytes -= gone.nbytes
+                self._bytes -= size_of(gone)
         return made, False
 
 

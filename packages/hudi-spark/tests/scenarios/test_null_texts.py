@@ -59,6 +59,7 @@ def stored(spark, path):
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.req("KG-03")
 @pytest.mark.parametrize("style", STYLES, ids=str)
 def test_rows_to_store_are_refused_and_those_there_are_found(spark, tmp_path, style):
@@ -80,6 +81,7 @@ def test_rows_to_store_are_refused_and_those_there_are_found(spark, tmp_path, st
     assert HudiTable.open(str(path)).verify(deep=True) == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.req("KG-03")
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table"])
 def test_every_operation_that_stores_rows_refuses(spark, tmp_path, operation):
@@ -92,6 +94,7 @@ def test_every_operation_that_stores_rows_refuses(spark, tmp_path, operation):
     assert HudiTable.open(str(path)).verify(deep=True) == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fields", ["p,n", "n,p"])
 def test_paths_that_the_kernels_make_are_looked_at_too(spark, tmp_path, fields):
     with pytest.raises(PartitionPathError, match="partition column 'p'"):

@@ -156,7 +156,7 @@ class Workload:
 
 
 @pytest.mark.req("NEW-22", "IX-03")
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("listed", [False, True])
 @pytest.mark.parametrize(
     ("engine", "kind"),
