@@ -98,7 +98,6 @@ LONGER = {
 # Modules of fewer lines: why they are modules of their own.
 SMALL = {
     "hudi_format/commit_json.py": "the door of a compiled module, as decode.py and block.py are of larger ones",
-    "hudi_format/fork_safe.py": "used by storage and by the locks of hudi-timeline; knows neither",
     "hudi_format/partition_metadata.py": "one file of the format, as table_config is another",
     "hudi_format/schema/meta_fields.py": "the names of Apache Hudi's meta fields, which 40 modules import",
     "hudi_timeline/cli/grouped_help.py": "about all commands; main.py only puts them together",
