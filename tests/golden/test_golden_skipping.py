@@ -4,13 +4,16 @@ import datetime
 import random
 import warnings
 import zipfile
+from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from golden_tables import AS_OF, ROOT, golden
 
 from hudi_index.metadata_table.records import schema_of
+from hudi_index.record_index import OpenedRecordIndex
 from hudi_timeline.metadata_table.reader import MetadataTable
 from hudi_timeline.reading import point_lookup
 from hudi_timeline.table import HudiTable
@@ -288,17 +291,15 @@ def test_an_index_that_disagrees_is_found_out_and_the_rows_are_right(opened, tab
     read = opened(table)
     every = read.read().to_arrow()
     keys = every.column("_hoodie_record_key").to_pylist()
-    right = MetadataTable.lookup
+    right = OpenedRecordIndex.locate
 
-    def wrong(self, partition, wanted):
+    def wrong(self, wanted):
         """The location of each key is that of the next one."""
-        found = right(self, partition, wanted).combine_chunks()
-        column = found.column("recordIndexMetadata").combine_chunks()
-        turned = column.take(pa.array([(n + 1) % len(column) for n in range(len(column))]))
-        return found.set_column(2, found.schema.field(2), turned)
+        found = right(self, wanted)
+        return replace(found, group=np.roll(found.group, -1))
 
     with monkeypatch.context() as patched:
-        patched.setattr(MetadataTable, "lookup", wrong)
+        patched.setattr(OpenedRecordIndex, "locate", wrong)
         for start in range(0, len(keys), 7):
             some = keys[start : start + 7]
             with warnings.catch_warnings():
@@ -313,7 +314,7 @@ def test_an_index_that_disagrees_is_found_out_and_the_rows_are_right(opened, tab
         )
         with pytest.warns(UserWarning, match="the record index names files for 2 keys that are not in them"):
             assert read.get([one, other], options=THROUGH).num_rows == 2
-        patched.setattr(MetadataTable, "lookup", lambda *a: right(*a).slice(0, 0))  # it has no key
+        patched.setattr(OpenedRecordIndex, "locate", lambda self, _: right(self, pa.array([], pa.string())))
         assert in_order(read.get(keys, options=THROUGH)) == in_order(every)
 
 
@@ -352,6 +353,11 @@ def test_of_a_table_that_has_changed_the_index_is_not_believed(tmp_path, monkeyp
     monkeypatch.setattr(
         MetadataTable, "lookup", lambda self, partition, _: schema_of(partition).empty_table()
     )
-    assert in_order(read.get(keys, options=THROUGH)) == in_order(every)
+    asked, may_hold = [], point_lookup.may_hold
+    monkeypatch.setattr(point_lookup, "may_hold", lambda *a: asked.append(a) or may_hold(*a))
+    with monkeypatch.context() as patched:
+        patched.setattr(point_lookup.KeptIndex, "_state_is", lambda self, now: False)
+        assert in_order(read.get(keys, options=THROUGH)) == in_order(every)
+    assert asked  # footers say where the keys are
     by_key = pc.field("_hoodie_record_key") == keys[0]
     assert read.read(filter=by_key, options=BY_INDEXES).count() == 1

@@ -35,7 +35,8 @@ def read_attributes() -> frozenset[str]:
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                 of = node.value
                 name = of.attr if isinstance(of, ast.Attribute) else of.id if isinstance(of, ast.Name) else ""
-                if name in NAMES:
+                # A part of another configuration has its field's name; a `Transaction` is none.
+                if name in NAMES or (name == "transaction" and isinstance(of, ast.Attribute)):
                     found.add(node.attr)
     return frozenset(found)
 
