@@ -113,7 +113,7 @@ def test_functions_get_properties_and_make_records_of_which_nothing_is_stored(tm
 STORED = [("c", "x", 4, 1, "c1"), ("d", "x", 2, 6, "d2"), ("e", "x", 2, -6, "e2")]
 
 
-@pytest.mark.req("NEW-04", "NEW-08")
+@pytest.mark.req("NEW-04", "NEW-28")
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_records_that_stand_twice_are_no_new_ones(tmp_path, kind):
     """What makes records of which nothing is stored would drop, or change, some that are."""
