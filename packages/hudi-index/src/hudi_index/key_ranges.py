@@ -22,6 +22,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_index.hashing.java import ORDERS_PART
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeysInRanges:
@@ -53,6 +55,9 @@ def keys_in_ranges(
 ) -> KeysInRanges:
     """Keys that each range admits, in the order of the texts' bytes.
 
+    Ranges in footers are Java's, which orders text otherwise where a character from U+E000 on stands in it: a range
+    with such an end admits all keys.
+
     Args:
         keys: texts; not null.
         low, high: least and greatest key of each range, included; null where a range is not known: it admits all.
@@ -65,6 +70,8 @@ def keys_in_ranges(
     texts, lows, highs = (_one(a) for a in (keys, low, high))
     order = pc.sort_indices(texts).to_numpy().astype(np.int64)
     known = np.asarray(pc.and_(lows.is_valid(), highs.is_valid()), dtype=bool)
+    for ends in (lows, highs):
+        known &= ~np.asarray(pc.fill_null(pc.match_substring_regex(ends, ORDERS_PART), True), dtype=bool)
     first = np.zeros(len(lows), dtype=np.int64)
     end = np.full(len(lows), len(texts), dtype=np.int64)
     chosen = pa.array(known)

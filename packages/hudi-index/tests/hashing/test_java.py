@@ -4,13 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_index.hashing import _java
-from hudi_index.hashing.java import bucket_ids, java_hash, min_max
+from hudi_index.hashing.java import ORDERS_PART, bucket_ids, java_hash, min_max, orders_part
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -204,3 +205,13 @@ def test_the_kernel_refuses_buffers_that_do_not_fit():
         _java.extremes(content, sound, np.zeros(2, np.uint8))
     with pytest.raises(ValueError):
         _java.bucket_ids(content, sound, content, sound, 0, out)
+
+
+@given(st.lists(texts_near_the_surrogates, min_size=1, max_size=8))
+def test_where_no_end_is_apart_all_orders_of_a_range_agree(texts):
+    least, greatest = min_max(pa.array(texts, pa.string()))
+    apart = orders_part(least) or orders_part(greatest)
+    assert apart == (orders_part(least.encode()) or orders_part(greatest.encode()))
+    matched = pc.match_substring_regex(pa.array([least, greatest]), ORDERS_PART)
+    assert apart == pc.any(matched).as_py()
+    assert apart or (least, greatest) == (min(texts), max(texts))

@@ -99,6 +99,25 @@ def test_floats_have_no_bounds_as_parquets_leave_nan_out():
 
 
 @pytest.mark.req("MT-04")
+@pytest.mark.parametrize(
+    ("low", "high", "known"),
+    [("a", "b\ud7ff", True), ("a", "b😀", False), ("\ue000", "😀", False), ("a\uffff", "b", False)],
+)
+def test_record_keys_that_java_orders_otherwise_have_no_bounds(low, high, known):
+    """Apache Hudi's index compares a key with them by UTF-16 units, and Parquet took them by bytes."""
+    said = chunk(low.encode(), high.encode())
+    found = ranges_of(
+        [RowGroup(4, {"_hoodie_record_key": said, "v": said})],
+        dict.fromkeys(("_hoodie_record_key", "v"), pa.string()),
+    )
+    assert (found["_hoodie_record_key"].low is not None, found["_hoodie_record_key"].high is not None) == (
+        known,
+        known,
+    )
+    assert found["_hoodie_record_key"].values == found["v"].values
+    assert (found["v"].low.as_py(), found["v"].high.as_py()) == (low, high)  # which filters compare by bytes
+
+
 def test_bloom_filters_come_back():
     records = bloom_filter_records(
         {("p", "a.parquet"): FooterFilter("DYNAMIC_V0", b"QUJD", "20260101000000000")},

@@ -21,6 +21,7 @@ from hudi_format.errors import CorruptFileError
 from hudi_index.bloom import _filter
 from hudi_index.bloom.key_observer import BLOOM, MAX_KEY, MIN_KEY, OLD_BLOOM, TYPE_CODE
 from hudi_index.bloom.probe import Probe, filter_text
+from hudi_index.hashing.java import orders_part
 
 # What an index asks of the caller, who owns files and listings.
 
@@ -37,9 +38,6 @@ FILTER: Final = "filter"
 MAYBE: Final = "maybe"
 
 _LEAST, _GREATEST = np.uint64(0), np.uint64(2**64 - 1)
-# Java orders text by UTF-16 units, others by bytes.  The orders part only where one text has a character above
-# U+FFFF and the other one from U+E000 on: both have a first byte from here on in UTF-8.
-_ORDERS_PART = 0xEE
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,7 @@ class _Ranges:
 
     def between(self, low: bytes, high: bytes) -> np.ndarray | None:
         """Keys that may lie between two bounds, inclusive; None for all."""
-        if _orders_part(low) or _orders_part(high):
+        if orders_part(low) or orders_part(high):
             return None
         if low > high:
             raise CorruptFileError("the footer's smallest record key is above its largest")
@@ -131,10 +129,6 @@ class _Ranges:
             order = np.argsort(numbers, kind="stable")
             self._sorted = numbers[order], order
         return self._sorted
-
-
-def _orders_part(text: bytes) -> bool:
-    return not text.isascii() and max(text) >= _ORDERS_PART
 
 
 def _common_prefix(a: bytes, b: bytes) -> bytes:

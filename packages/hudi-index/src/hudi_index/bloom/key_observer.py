@@ -16,7 +16,7 @@ from hudi_format.arrow.text_buffers import text_chunks
 from hudi_format.errors import CorruptFileError, RecordKeyError
 from hudi_format.parquet.layout import NO_OBSERVER, KeyObserver
 from hudi_index.bloom.filter import DYNAMIC, SIMPLE, BloomFilter, parse_filter
-from hudi_index.hashing.java import min_max
+from hudi_index.hashing.java import min_max, orders_part
 
 BLOOM = "org.apache.hudi.bloomfilter"
 OLD_BLOOM = "com.uber.hoodie.bloomfilter"
@@ -230,7 +230,7 @@ def seeded_observer(
     if old is None or old.type_code != wanted.type_code or old.shape != wanted.shape:
         return None
     key_range = footer_range(entries)
-    if (key_range is None) != (num_rows == 0) or (key_range is not None and _order_differs(*key_range)):
+    if (key_range is None) != (num_rows == 0) or (key_range is not None and any(map(orders_part, key_range))):
         return None
     if old.type_code == SIMPLE:
         # It does not count its keys, so nothing shows how many are gone: it is carried on without deletes.
@@ -256,12 +256,3 @@ def _grown_alike(
     may_grow_to = max(1, -(-wanted.max_entries // wanted.entries))
     overflowed = old.count > old.entries
     return rows == may_grow_to if overflowed else rows <= may_grow_to
-
-
-def _order_differs(least: str, greatest: str) -> bool:
-    """Whether UTF-8 and UTF-16 order may differ for keys in this range.
-
-    They do only if keys differ first at a character above U+FFFF in one and one of U+E000..U+FFFF in the
-    other; then one of the two is in an end of the range, whichever order was used.
-    """
-    return any(c >= "\ue000" for c in least + greatest)

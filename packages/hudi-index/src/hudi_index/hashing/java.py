@@ -72,6 +72,24 @@ def min_max(array: pa.Array | pa.ChunkedArray) -> tuple[str, str] | None:
     return (ends[0], ends[1]) if ends else None
 
 
+# Java orders text by UTF-16 units, others by bytes, which is the order of code points.  The orders part only where one
+# text has a character above U+FFFF and another one from U+E000 on: both are from here on.
+_FIRST_APART = "\ue000"
+_FIRST_BYTE = _FIRST_APART.encode()[0]
+ORDERS_PART = f"[{_FIRST_APART}-\U0010ffff]"
+"""Regular expression of what `orders_part` tells of one text."""
+
+
+def orders_part(text: str | bytes) -> bool:
+    """Whether `String.compareTo` may place a text elsewhere than the order of its bytes does.
+
+    Of a range, either end says so: texts between two that are not apart lie between them in both orders.
+    """
+    if text.isascii():
+        return False
+    return max(text) >= _FIRST_APART if isinstance(text, str) else max(text) >= _FIRST_BYTE
+
+
 # CRC-32 of record keys: which of several insert buckets a new record goes to.
 #
 # The same function exists in Spark SQL (`crc32`), so both engines route a key alike.

@@ -21,6 +21,8 @@ import pyarrow as pa
 
 from hudi_format.parquet.row_groups import RowGroup
 from hudi_format.schema.avro import from_avro
+from hudi_format.schema.meta_fields import RECORD_KEY
+from hudi_index.hashing.java import orders_part
 from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table.encoding import stored_schema
 from hudi_index.metadata_table.merger import STATS
@@ -106,7 +108,8 @@ def ranges_of(groups: Sequence[RowGroup], columns: Mapping[str, pa.DataType]) ->
 
     Columns that the file does not have are absent.
     Bounds of floats are left out: Parquet's leave NaN out of account, which Apache Hudi's readers take for greater
-    than all other values.
+    than all other values.  So are those of record keys where Java orders text otherwise than Parquet: Apache Hudi's
+    index takes them for Java's, and would write a key a second time.
     """
     out = {}
     for name, kind in columns.items():
@@ -120,6 +123,8 @@ def ranges_of(groups: Sequence[RowGroup], columns: Mapping[str, pa.DataType]) ->
         if known and len(known) == len(bounds):
             low = min((b[0] for b in known), key=_order)
             high = max((b[1] for b in known), key=_order)
+            if name == RECORD_KEY and any(orders_part(b.as_py()) for b in (low, high)):
+                low = high = None
         nulls = [c.nulls for c in chunks]
         out[name] = ColumnRange(
             low,

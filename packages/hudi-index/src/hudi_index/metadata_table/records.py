@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.errors import CorruptFileError
+from hudi_index.hashing.java import ORDERS_PART
 from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table.keys import split_secondary_key
 from hudi_index.metadata_table.merger import FILES, STATS
@@ -108,8 +109,6 @@ _MEMBERS: dict[str, tuple[int, ...]] = {
 _LEGACY_SCALE = 15
 # Times in microseconds below this (1973) may be milliseconds: records before version 9 do not say which.
 _LEAST_MICROS = 10**14
-# Java orders text by UTF-16 units, others by code points: they part only where one of these stands in a text.
-_ORDERS_PART = "[\ue000-\U0010ffff]"
 
 
 def _kind(type: pa.DataType) -> str:
@@ -167,7 +166,7 @@ def bounds(stats: pa.StructArray, type: pa.DataType) -> tuple[pa.Array, pa.Array
         known &= ~(legacy & (small[0] | small[1] | (kind == "ms")))
     if kind == "string":
         for side in (low, high):
-            known &= ~np.asarray(pc.fill_null(pc.match_substring_regex(side, _ORDERS_PART), True))
+            known &= ~np.asarray(pc.fill_null(pc.match_substring_regex(side, ORDERS_PART), True))
     ordered = (
         pc.less_equal(low.cast(pa.int8()), high.cast(pa.int8()))
         if kind == "bool"
