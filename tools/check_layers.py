@@ -43,6 +43,7 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"consistent_hashing", "extendible_hashing"},
         {"metadata_table", "key_ranges"},
         {"record_index", "metadata_footers"},
+        {"custom_index"},
         {"lookup"},
         {"tagging"},
     ),
@@ -55,6 +56,7 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"feature_gate"},
         {"file_system_view"},
         {"metadata_table"},
+        {"custom_index"},
         {"reading", "transaction"},
         {"services", "validation", "bug_capsule", "inspector"},
         {"writing", "verify"},
@@ -91,7 +93,7 @@ WIDER = {
 # Modules of more lines: how many, and why they are one.
 LONGER = {
     "hudi_timeline/table.py": (
-        960,
+        970,
         "one class without mixins (test_table.py), whose methods are one call each",
     ),
 }
@@ -192,6 +194,7 @@ CALLS: tuple[tuple[str, str, dict[str, str]], ...] = (
         {
             "file_system_view/snapshot.py": "makes snapshots",
             "metadata_table/own_table.py": "the metadata table's own, under the lock",
+            "custom_index": "a store that is ahead of a write's snapshot: later commits, or undone ones",
             "transaction": "under the lock, and after each undoing",
             "services/table_service.py": "for every service, under the lock",
             "services/compaction": "after a dead execution was undone",

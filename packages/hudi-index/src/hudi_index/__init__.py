@@ -6,6 +6,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BloomFilter",
+    "CustomIndex",
+    "KeyStore",
+    "StoreChange",
+    "StoredIndex",
+    "StoredKeys",
     "__version__",
     "bucket_ids",
     "java_hash",
@@ -20,6 +25,11 @@ __getattr__, __dir__ = at_first_use(
     __name__,
     {
         "BloomFilter": "bloom.filter",
+        "CustomIndex": "custom_index.index_class",
+        "KeyStore": "custom_index.index_class",
+        "StoreChange": "custom_index.index_class",
+        "StoredIndex": "custom_index.index_class",
+        "StoredKeys": "custom_index.index_class",
         "bucket_ids": "hashing.java",
         "java_hash": "hashing.java",
         "keys_in_ranges": "key_ranges",

@@ -1,5 +1,10 @@
 from hudi_index.bloom.filter import BloomFilter as BloomFilter
 from hudi_index.bloom.filter import parse_filter as parse_filter
+from hudi_index.custom_index.index_class import CustomIndex as CustomIndex
+from hudi_index.custom_index.index_class import KeyStore as KeyStore
+from hudi_index.custom_index.index_class import StoreChange as StoreChange
+from hudi_index.custom_index.index_class import StoredIndex as StoredIndex
+from hudi_index.custom_index.index_class import StoredKeys as StoredKeys
 from hudi_index.hashing.java import bucket_ids as bucket_ids
 from hudi_index.hashing.java import java_hash as java_hash
 from hudi_index.hashing.java import min_max as min_max
@@ -10,6 +15,11 @@ from hudi_index.key_ranges import keys_in_ranges as keys_in_ranges
 __version__: str
 __all__ = [
     "BloomFilter",
+    "CustomIndex",
+    "KeyStore",
+    "StoreChange",
+    "StoredIndex",
+    "StoredKeys",
     "__version__",
     "bucket_ids",
     "java_hash",

@@ -48,7 +48,9 @@ SIMPLE, BLOOM = "SIMPLE", "BLOOM"
 GLOBAL_SIMPLE, GLOBAL_BLOOM = "GLOBAL_SIMPLE", "GLOBAL_BLOOM"
 BUCKET = "BUCKET"
 RECORD_INDEX = "RECORD_INDEX"
-GLOBAL_KINDS = (GLOBAL_SIMPLE, GLOBAL_BLOOM, RECORD_INDEX)
+CUSTOM = "CUSTOM"
+"""An index of one's own (`hudi_index.custom_index.index_class`)."""
+GLOBAL_KINDS = (GLOBAL_SIMPLE, GLOBAL_BLOOM, RECORD_INDEX, CUSTOM)
 MISSED = "missed"
 """Verdict on a file whose keys were read in vain; others are of `hudi_index.bloom.footer_index`."""
 HELD = "held"

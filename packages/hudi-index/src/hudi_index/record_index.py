@@ -43,14 +43,18 @@ class Located:
     """File groups of keys.
 
     Attributes:
-        keys: those that the index has, each once.
+        keys: those that the index has, once for each file group that it has them in.
         group: number of each key's file group in `groups` (int64).
         groups: each once.
+        doubted: keys that are to be looked for in all files, whatever else is said of them; None for none.
+        why: what makes them doubtful.
     """
 
     keys: pa.Array
     group: np.ndarray
     groups: tuple[Group, ...]
+    doubted: pa.Array | None = None
+    why: str = ""
 
 
 class KeyLocator(Protocol):
@@ -204,6 +208,10 @@ def places_of(
     out: dict[Group, np.ndarray] = {}
     doubted: list[np.ndarray] = []
     why = ""
+    if told.doubted is not None and len(told.doubted):
+        mine = find(told.doubted)
+        doubted.append(mine[mine >= 0])
+        why = told.why
     for n, group in enumerate(told.groups):
         mine = at[order[bounds[n] : bounds[n + 1]]]
         mine = np.unique(mine[mine >= 0])

@@ -112,6 +112,7 @@ def steps(seed):
         ("RECORD_INDEX", {**MADE, **MOVES, **EVENT_TIME}),
         ("RECORD_INDEX", {**MADE, **MOVES, **PARTIAL}),
         ("RECORD_INDEX", {**MADE, **ON_READ}),
+        ("CUSTOM", MOVES),
     ],
     ids=[
         "bloom",
@@ -126,11 +127,17 @@ def steps(seed):
         "indexed-moving-late",
         "indexed-moving-filled",
         "indexed-logs",
+        "own-class",
     ],
 )
 def test_both_engines_find_the_same(spark, tmp_path, index, more):
     given = options(index, **more, **{"hoodie.combine.before.insert": "true"})
     mine, theirs = str(tmp_path / "spark"), str(tmp_path / "python")
+    own: dict[str, dict[str, str]] = {mine: {}, theirs: {}}
+    if index == "CUSTOM":
+        del given["hoodie.index.type"]
+        for path in own:
+            own[path] = {"hoodie.index.class": "sqlite", "hudi.index.argument.path": f"{path}.sqlite"}
     HudiTable.create(
         theirs,
         SCHEMA,
@@ -142,16 +149,16 @@ def test_both_engines_find_the_same(spark, tmp_path, index, more):
         options={k: v for k, v in more.items() if k not in ON_READ},
     )
     for operation, values in steps(7):
-        on_spark = save(spark, mine, values, operation, given)
+        on_spark = save(spark, mine, values, operation, {**given, **own[mine]})
         table = pa.Table.from_pylist([dict(zip(SCHEMA.names, v, strict=True)) for v in values], SCHEMA)
-        without_jvm = getattr(HudiTable.open(theirs), operation)(table, options=given)
+        without_jvm = getattr(HudiTable.open(theirs), operation)(table, options={**given, **own[theirs]})
         assert content(mine) == content(theirs), operation
         assert changed(mine) == changed(theirs), operation
         assert counts(on_spark) == counts(without_jvm), operation
         assert on_spark.warnings == without_jvm.warnings
         if operation != "insert":
             assert on_spark.lookup == without_jvm.lookup
-            assert (on_spark.lookup.opened == 0) == (index == "RECORD_INDEX")
+            assert (on_spark.lookup.opened == 0) == (index in ("RECORD_INDEX", "CUSTOM"))
 
 
 @pytest.mark.req("IX-20")

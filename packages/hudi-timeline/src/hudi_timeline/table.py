@@ -703,6 +703,12 @@ class HudiTable:
 
         return indexing.drop_index(self._service(options), partitions, dry_run=dry_run)
 
+    def rebuild_index(self, *, options: Options = None) -> int:
+        """Number of file groups that an index of one's own, which options name, was made anew of."""
+        from hudi_timeline.custom_index.indexed_table import rebuild_index
+
+        return rebuild_index(self._storage, self._given(options))
+
     def unschedule_compaction(
         self, instant: str, *, partition: str | None = None, file_id: str | None = None, dry_run: bool = False,
         options: Options = None,

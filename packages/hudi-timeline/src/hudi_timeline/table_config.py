@@ -69,6 +69,8 @@ METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 CHECKSUM = "hoodie.table.checksum"
 INDEX = "hudi.index.type"
+# The name that the last writer gave for an index of its own: for messages, never to load it.
+INDEX_CLASS = "hudi.index.class"
 BUCKET_RESIZING, BUCKET_RESIZES = "hudi.bucket.index.resizing", "hudi.bucket.index.resizes"
 """The index that writes go on with; our own key, because Apache Hudi takes `hoodie.index.type` of a table for a fixed
 one: it refuses GLOBAL_BLOOM where GLOBAL_SIMPLE stands."""

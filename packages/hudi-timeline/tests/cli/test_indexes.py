@@ -15,6 +15,21 @@ def storage(tmp_path):
     return found
 
 
+def test_an_index_of_ones_own_is_rebuilt(hudi, storage, tmp_path):
+    named = (
+        "--option",
+        "hoodie.index.class=sqlite",
+        "--option",
+        f"hudi.index.argument.path={tmp_path}/i.sqlite",
+    )
+    code, out, error = hudi("index", "rebuild", storage.uri, *named, "-o", "json")
+    assert (code, error) == (0, "")
+    assert json.loads(out)["file_groups"] == table(storage).inspect.file_slices().num_rows
+    code, _, error = hudi("index", "rebuild", storage.uri)
+    assert code != 0
+    assert "names no index" in error
+
+
 def test_indexes_are_planned_built_and_dropped(hudi, storage):
     def ran(*arguments, code=0):
         got, out, error = hudi("index", *arguments, "-o", "json")

@@ -1,4 +1,4 @@
-"""Commands of the metadata table's indexes: schedule, run, drop.
+"""Commands of indexes: of the metadata table schedule, run, drop; of one's own rebuild.
 
 --dry-run says what they would do.
 """
@@ -12,7 +12,9 @@ import typer
 from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, open_table, show_facts
 from hudi_timeline.cli.services import DryRun, Options
 
-indexes = typer.Typer(no_args_is_help=True, help="Indexes of the metadata table.", rich_markup_mode=None)
+indexes = typer.Typer(
+    no_args_is_help=True, help="Indexes of the metadata table, and your own.", rich_markup_mode=None
+)
 Partitions = Annotated[
     list[str],
     typer.Argument(
@@ -92,3 +94,14 @@ def drop(
         "warnings": list(result.warnings),
     }
     show_facts(facts, output)
+
+
+@indexes.command("rebuild")
+def rebuild(
+    path: Path,
+    option: Options = None,
+    output: Output = Format.table,
+    storage: StorageOptions = None,
+) -> None:
+    """Make an index of your own anew: --option hoodie.index.class=... and its arguments name it."""
+    show_facts({"file_groups": open_table(path, storage, option).rebuild_index()}, output)

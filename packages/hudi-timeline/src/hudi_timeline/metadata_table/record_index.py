@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from hudi_format.errors import HudiError
 from hudi_format.model import FileSlice
-from hudi_index.lookup import GLOBAL_SIMPLE, LookupCount, LookupTask
+from hudi_index.lookup import CUSTOM, GLOBAL_SIMPLE, LookupCount, LookupTask
 from hudi_index.metadata_table import keys as k
 from hudi_index.record_index import RecordIndex
 from hudi_timeline import metadata_config
@@ -70,9 +70,12 @@ def about_lookup(task: LookupTask, count: LookupCount | None) -> tuple[str, ...]
     if task.instead:
         return (task.instead,)
     if count is not None and count.doubted:
+        named, advice = "record index", "run `hudi verify --deep`"
+        if task.index == CUSTOM:
+            named, advice = "index of the table", "if it happens again, run `hudi index rebuild`"
         return (
-            f"{count.doubted:,} keys were looked for in the files of all partitions, because of the record index: "
-            f"{count.why}; run `hudi verify --deep`",
+            f"{count.doubted:,} keys were looked for in the files of all partitions, because of the {named}: "
+            f"{count.why}; {advice}",
         )
     return ()
 

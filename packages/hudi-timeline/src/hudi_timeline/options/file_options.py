@@ -21,6 +21,14 @@ RECORD_INDEX, GLOBAL_RECORD_LEVEL_INDEX = "RECORD_INDEX", "GLOBAL_RECORD_LEVEL_I
 BUCKET_HASH_INDEX = "BUCKET_HASH_INDEX"
 SIMPLE_BUCKETS, CONSISTENT_HASHING, EXTENDIBLE_HASHING = "SIMPLE", "CONSISTENT_HASHING", "EXTENDIBLE_HASHING"
 BUCKET_PARTITIONER = "org.apache.hudi.table.action.commit.SparkBucketIndexPartitioner"
+
+
+def is_unknown_java_class(value: object) -> bool:
+    """Whether a value names a class of Java that is none of the known ones."""
+    text = str(value or "")
+    return text not in INDEX_CLASSES and ":" not in text and "." in text
+
+
 # What belongs together of a declaration stands in one line.
 # fmt: off
 INDEX_TYPE = ConfigKey(
@@ -38,16 +46,25 @@ INDEX_TYPE = ConfigKey(
     ),
     unsupported=Unsupported(
         other_than(*INDEX_CLASSES.values(), BUCKET_HASH_INDEX, GLOBAL_RECORD_LEVEL_INDEX), "another index",
-        f"set it to one of {', '.join(INDEX_CLASSES.values())}, or leave it out"
+        f"set it to one of {', '.join(INDEX_CLASSES.values())}, or leave it out; instead of HBASE, a store of keys "
+        "outside of the table is hoodie.index.class=sqlite, or a class of your own"
     )
 )
 INDEX_CLASS = ConfigKey(
-    "hoodie.index.class", STRIPPED, doc="The index by its class.",
+    "hoodie.index.class", STRIPPED,
+    doc=(
+        "The index by its class: Apache Hudi's name of one of those above; or an index of one's own, by the entry "
+        "point of an installed package (`sqlite` comes with hudi-index) or as module:Class, a subclass of "
+        "hudi_index.CustomIndex. Its arguments are the options below `hudi.index.argument.`. A table remembers that "
+        "it has one, and each writer names it."
+    ),
     unsupported=Unsupported(
-        other_than(*INDEX_CLASSES), "an index class",
-        f"set hoodie.index.type to one of {', '.join(INDEX_CLASSES.values())}"
+        is_unknown_java_class, "an index class of Apache Hudi",
+        f"set hoodie.index.type to one of {', '.join(INDEX_CLASSES.values())}; for a store of keys outside of the "
+        "table, as HBase is, set hoodie.index.class=sqlite or a class of your own"
     )
 )
+INDEX_ARGUMENTS = "hudi.index.argument."
 INDEX_SWITCH = ConfigKey(
     "hudi.index.allow.switch", BOOLEAN, "false", since="0.1.0",
     doc="An index within partitions may follow a global one."
@@ -105,7 +122,7 @@ SIMPLE_UPDATE_PARTITION = ConfigKey(
 )
 RECORD_UPDATE_PARTITION = ConfigKey(
     "hoodie.record.index.update.partition.path", BOOLEAN, "false", since="0.14.0",
-    doc="RECORD_INDEX moves a record whose partition changed; else it is updated where it is."
+    doc="RECORD_INDEX, or an index of one's own, moves a record whose partition changed; else it stays where it is."
 )
 CODEC = ConfigKey(
     "hoodie.parquet.compression.codec",

@@ -29,6 +29,7 @@ OPEN_PREFIXES = {
     "hadoop.": "settings of Hadoop",
     "spark.": "settings of Spark",
     "parquet.": "settings of Parquet's own writer",
+    file_options.INDEX_ARGUMENTS: "arguments of an index of one's own, whose names each class makes up",
     "hoodie.record.merge.property.": "arguments of payloads and mergers, whose names each class makes up",
     **dict.fromkeys(
         ("hoodie.streamer.", "hoodie.deltastreamer.", "hoodie.multitable."),

@@ -9,6 +9,7 @@ from typing import Any
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
 from hudi_format.keygen.key_generator import kind_of
 from hudi_format.merge.payloads import PAYLOADS
+from hudi_index.lookup import CUSTOM
 from hudi_timeline.options import file_options as file
 from hudi_timeline.options import table_options as table
 from hudi_timeline.options import write_options as write
@@ -110,6 +111,7 @@ class WriteConfig:
     payload_class: str | None = given_value(PAYLOAD)
     index_type: str | None = given_value(INDEX_TYPE)
     index_switch: bool = value_of(file.INDEX_SWITCH)
+    index_class: str | None = given_value(INDEX_CLASS)
     bucket_engine: str | None = given_value(file.BUCKET_ENGINE)
     num_buckets: int | None = given_value(file.NUM_BUCKETS)
     hash_fields: tuple[str, ...] | None = given_value(file.HASH_FIELDS)
@@ -185,6 +187,12 @@ class WriteConfig:
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     raw: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def index_arguments(self) -> dict[str, str]:
+        """Arguments of an index of one's own."""
+        prefix = file.INDEX_ARGUMENTS
+        return {k.removeprefix(prefix): v for k, v in self.raw.items() if k.startswith(prefix)}
+
 
 WRITE_FIELDS = keys_of(WriteConfig)
 
@@ -220,6 +228,8 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
     if values.get("codec", CODEC.value) == "zstd":
         values["codec_level"] = given.parsed.get(ZSTD_LEVEL)
     values["index_type"] = _index(given)
+    if values["index_type"] != CUSTOM:
+        values.pop("index_class", None)
     _refuse_other_index(given, values["index_type"], operation)
     # An empty text is "none" for what may be missing.
     for name in (
@@ -293,7 +303,7 @@ def _index(given: ParsedOptions) -> str | None:
     kind = file.RECORD_INDEX if kind == file.GLOBAL_RECORD_LEVEL_INDEX else kind
     if not class_name:
         return str(kind) if kind else None
-    named = INDEX_CLASSES[str(class_name)]
+    named = INDEX_CLASSES.get(str(class_name), CUSTOM)
     if kind and kind != named:
         raise _conflict(
             f"{given.given_as[INDEX_TYPE]} is {kind}, {given.given_as[INDEX_CLASS]} is {class_name}",

@@ -29,6 +29,7 @@ from hudi_format.keygen.record_keys import KeySpec
 from hudi_index.bucket import BucketIndex
 from hudi_index.lookup import (
     BUCKET,
+    CUSTOM,
     GLOBAL_BLOOM,
     GLOBAL_KINDS,
     GLOBAL_SIMPLE,
@@ -41,7 +42,7 @@ from hudi_timeline.file_system_view import bucket_settings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.options.file_options import INDEX_SWITCH, INDEX_TYPE
-from hudi_timeline.table_config import INDEX, PROPERTIES_FILE, TableConfig
+from hudi_timeline.table_config import INDEX, INDEX_CLASS, PROPERTIES_FILE, TableConfig
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.transaction.transaction import Transaction
 
@@ -175,6 +176,7 @@ def moves_records(config: WriteConfig, kind: str, key_spec: KeySpec) -> bool:
         GLOBAL_SIMPLE: config.simple_update_partition,
         GLOBAL_BLOOM: config.bloom_update_partition,
         RECORD_INDEX: config.record_update_partition,
+        CUSTOM: config.record_update_partition,
     }
     return moves.get(kind, False) and bool(key_spec.partition_fields)
 
@@ -196,7 +198,12 @@ def in_commit(kind: str | None, bucket: BucketIndex | None = None) -> dict[str, 
 
 
 def in_properties(
-    kind: str | None, table: TableConfig, *, asked_archive: bool, bucket: BucketIndex | None = None
+    kind: str | None,
+    table: TableConfig,
+    *,
+    asked_archive: bool,
+    bucket: BucketIndex | None = None,
+    class_name: str | None = None,
 ) -> tuple[RememberedIndex, ...]:
     """Participants that record the index in hoodie.properties; () if not needed.
 
@@ -204,12 +211,18 @@ def in_properties(
         kind: what `index_to_record` gives.
         table: as it was read when the write began.
         asked_archive: the archived commits were asked; the next write need not do it again.
+        class_name: of an index of one's own, where the write names it.
     """
     if bucket is not None:
         wanted = bucket_settings.properties(bucket)
         if wanted.items() <= table.properties.items():
             return ()
         return (RememberedIndex(BUCKET, table.properties.get(INDEX), wanted),)
+    if kind == CUSTOM and class_name:
+        wanted = {INDEX: CUSTOM, INDEX_CLASS: class_name}
+        if wanted.items() <= table.properties.items():
+            return ()
+        return (RememberedIndex(CUSTOM, table.properties.get(INDEX), wanted),)
     said = recorded_index(table.properties)
     within = said is None or (said in KINDS and said not in GLOBAL_KINDS)
     if said == kind or (within and kind not in GLOBAL_KINDS and (said or not asked_archive)):
@@ -227,7 +240,7 @@ class RememberedIndex:
     Attributes:
         kind: what the table is to remember.
         was: what it remembered when the write began.
-        settings: all properties of BUCKET.
+        settings: all properties of BUCKET, or of an index of one's own.
     """
 
     kind: str

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from hudi_format.errors import UnsupportedError
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.schema.meta_fields import with_meta
-from hudi_index.lookup import RECORD_INDEX, LoggedFiles, LookupTask
+from hudi_index.lookup import CUSTOM, RECORD_INDEX, LoggedFiles, LookupTask
+from hudi_timeline.custom_index.indexed_table import with_custom_index
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slices import CommittedLogs, newest_with_ranges, pending_compactions
 from hudi_timeline.file_system_view.slice_merge import slice_merge
@@ -60,6 +61,8 @@ class LatestSlices:
         task = with_groups(lookup_task(plan), self.slices, snapshot, looks=keys)
         if task.index == RECORD_INDEX and not task.prepped:
             task = with_record_index(task, self.slices, snapshot)
+        if task.index == CUSTOM and not task.prepped:
+            task = with_custom_index(task, self.slices, snapshot, plan.custom_index)
         if task.uses_filters and plan.config.bloom_use_metadata and not task.prepped:
             task = with_footers(task, self.base_files, snapshot)
         logs = {

@@ -323,7 +323,8 @@ def _finish(
         metadata = transaction.commit(
             stats, replaced=gone, schema_text=schema, extra=extra, even_if_empty=run.aside.rows > 0,
             participants=(
-                *in_properties(plan.index_to_record, table, asked_archive=plan.asked_archive, bucket=plan.bucket),
+                *in_properties(plan.index_to_record, table, asked_archive=plan.asked_archive, bucket=plan.bucket,
+                               class_name=plan.config.index_class),
                 *([NewRings(rings)] if rings else ()),
             ),
             recheck=recheck(plan, transaction.instant, stats, keys),

@@ -36,8 +36,10 @@ from hudi_format.schema.meta_fields import with_meta, without_meta
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.key_observer import BloomSettings
 from hudi_index.bucket import BucketIndex
-from hudi_index.lookup import BLOOM, GLOBAL_BLOOM, GLOBAL_KINDS, SIMPLE, LookupTask
+from hudi_index.custom_index.index_class import CustomIndex
+from hudi_index.lookup import BLOOM, CUSTOM, GLOBAL_BLOOM, GLOBAL_KINDS, SIMPLE, LookupTask
 from hudi_timeline import feature_gate, table_config
+from hudi_timeline.custom_index.indexed_table import custom_index
 from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.file_system_view.table_schema import with_defaults_of_table
@@ -111,6 +113,7 @@ class Plan:
     basis: Basis = NOTHING  # what of the table all this was decided from
     exact: bool = False  # values of the rows are cast where nothing is lost, not promoted
     bucket: BucketIndex | None = None  # settings of the index BUCKET
+    custom_index: CustomIndex | None = None  # of the index CUSTOM, where the options name its class
 
     @property
     def table(self) -> TableConfig | None:
@@ -240,6 +243,7 @@ def plan_for(
     index, about_index = choose_index(
         config, recorded, new_table=unwritten, table=storage.uri, bucketed=bucketed
     )
+    custom = custom_index(config.index_class, config.index_arguments) if index == CUSTOM else None
     bucket = bucket_index.settings(config, key_spec, snapshot, index, recorded, table=storage.uri)
     to_record = index_to_record(index, recorded, operation, new_table=unwritten)
     given = pa.schema([]) if data is None else without_meta(engine.schema(data))
@@ -340,7 +344,7 @@ def plan_for(
         storage, config, snapshot, properties, key_spec, ordering, schema, input_schema,
         rule, (*warnings, *about_times, *about_index), recreate, changes, stored_keys, index, recorded, to_record,
         asked_archive, virtual, NOTHING if snapshot is None else Basis.of(snapshot.config, snapshot.timeline), exact,
-        bucket,
+        bucket, custom,
     )  # fmt: skip
 
 

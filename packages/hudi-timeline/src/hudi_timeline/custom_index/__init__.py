@@ -1,0 +1,1 @@
+"""Indexes of users' own: brought up to date, and asked by writes."""
