@@ -191,6 +191,64 @@ def test_a_read_gives_its_rows_or_says_that_it_cannot(table, event):
         assert "read the table again" in refused["snapshot"].remedy
 
 
+@pytest.fixture
+def small(tmp_path):
+    """A table of two commits, which are on its timeline."""
+    made = HudiTable.create(
+        str(tmp_path / "t"), SCHEMA, name="t", record_keys="id", partition_fields="p", ordering_fields="ts"
+    )
+    for ts in (1, 2):
+        made.upsert(rows(ts), options=OFF)
+    return made
+
+
+READINGS = {
+    "whole": lambda scan: given(scan.to_arrow()),
+    "batches": lambda scan: given(scan.to_batches(2).read_all()),
+    "count": lambda scan: scan.count(),
+    "rows": lambda scan: sorted((r["id"], r["v"]) for r in scan),
+}
+
+
+@pytest.mark.req("CC-01")
+@pytest.mark.parametrize(
+    "event", [cleaned, rolled_back, restored_and_written, made_anew], ids=lambda e: e.__name__
+)
+def test_a_planned_read_whose_files_went_with_their_state_says_that_it_is_stale(small, event):
+    scans = {}
+    for name, read in READINGS.items():
+        for filter in (None, "p = 'a'"):
+            want, scan = read(small.read(filter=filter)), small.read(filter=filter)
+            assert scan.files.num_rows == (3 if filter is None else 1)
+            scans[name, filter] = (want, scan)
+    event(HudiTable.open(small.uri))
+    refused = {}
+    for (name, filter), (want, scan) in scans.items():
+        try:
+            assert READINGS[name](scan) == want
+        except (MissingFileError, OSError) as e:
+            refused[name, filter] = e
+    assert refused or event is cleaned
+    for asked_for, e in refused.items():  # streams end with the text of the error
+        assert isinstance(e, StaleSnapshotError) or "HUDI-E0403" in str(e), (asked_for, e)
+    if event in (rolled_back, restored_and_written):
+        with pytest.raises(StaleSnapshotError, match="undone") as e:
+            scans["whole", None][1].to_arrow()
+        assert "read the table again" in e.value.remedy
+
+
+@pytest.mark.req("CC-01")
+def test_a_planned_read_whose_file_alone_is_gone_names_it(small):
+    scan = small.read()
+    os.remove(f"{small.uri}/{scan.files.column('path')[0].as_py()}")
+    for read in READINGS.values():
+        with pytest.raises((MissingFileError, OSError)) as e:
+            read(scan)
+        assert not isinstance(e.value, StaleSnapshotError)
+        assert "HUDI-E0402" in str(e.value)
+        assert scan.files.column("path")[0].as_py() in str(e.value)
+
+
 @pytest.mark.req("CC-01")
 def test_look_ups_plan_again_where_the_table_went_on(table, monkeypatch):
     """`get` promises no instant: it gives the rows of a newer state."""
@@ -205,6 +263,43 @@ def test_look_ups_plan_again_where_the_table_went_on(table, monkeypatch):
     monkeypatch.setattr(LocalStorage, "list", late)
     assert given(table.get(["a0", "c1"])) == [("a0", 107), ("c1", 107)]
     assert not acts
+
+
+def undone_at(monkeypatch, table, name):
+    """The newest commit is undone just before its file is read next; gives what is left to be undone."""
+    newest = table.timeline.completed_writes()[-1]
+    left, real = [rolled_back], getattr(LocalStorage, name)
+
+    def late(self, path, **how):
+        if path == newest.path and left:
+            left.pop()(HudiTable.open(table.uri))
+        return real(self, path, **how)
+
+    monkeypatch.setattr(LocalStorage, name, late)
+    return left
+
+
+@pytest.mark.req("CC-01")
+def test_a_commit_that_is_undone_while_a_read_begins_is_no_part_of_it(small, monkeypatch):
+    left = undone_at(monkeypatch, small, "read")
+    scan = HudiTable.open(small.uri).read()
+    assert not left
+    assert given(scan.to_arrow()) == given(pa.Table.from_pylist(rows(1), schema=SCHEMA))
+
+
+@pytest.mark.req("CC-01")
+def test_a_table_whose_commits_are_undone_faster_than_they_can_be_read_says_so(small, monkeypatch):
+    newest, real = small.timeline.completed_writes()[-1], LocalStorage.read
+
+    def gone(self, path, **how):
+        if path == newest.path:
+            raise FileNotFoundError(path)
+        return real(self, path, **how)
+
+    monkeypatch.setattr(LocalStorage, "read", gone)
+    with pytest.raises(StaleSnapshotError, match="the instant's file is missing") as e:
+        HudiTable.open(small.uri).read()
+    assert e.value.remedy.startswith("read the table again")
 
 
 @pytest.mark.req("TS-19", "QR-13")

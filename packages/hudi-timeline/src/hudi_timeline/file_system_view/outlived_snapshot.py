@@ -79,6 +79,8 @@ def refuse_outlived(
         if not looked_at[partition]:
             continue
         group = (partition, file.file_id)
+        if missed:  # it was wanted
+            raise _deleted(snapshot, clean, file.path)
         if group in written.replaced:
             continue
         slices = found() if slices is None else slices
@@ -87,8 +89,7 @@ def refuse_outlived(
         before = replaced_in_archive(snapshot) if before is None else before
         if group in before:
             continue
-        since = "since" if snapshot.as_of is None else f"after {snapshot.as_of}"
-        raise _stale(snapshot, f"files of that state were cleaned {since}", clean, file.path)
+        raise _deleted(snapshot, clean, file.path)
 
 
 def _is_old(file: BaseFile | LogFile, found: Found) -> bool:
@@ -137,6 +138,11 @@ def _stale(snapshot: TableSnapshot, why: str, instant: str, file: str = "") -> S
         else "read the table again: a new read gives its newest state; for reads that take long keep more commits "
         "with hoodie.cleaner.commits.retained.",
     )
+
+
+def _deleted(snapshot: TableSnapshot, clean: str, path: str) -> StaleSnapshotError:
+    since = "since" if snapshot.as_of is None else f"after {snapshot.as_of}"
+    return _stale(snapshot, f"files of that state were cleaned {since}", clean, path)
 
 
 def _listed_again(snapshot: TableSnapshot) -> Timeline:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from hudi_format.errors import ConcurrentWriterError, MissingFileError
+from hudi_format.errors import ConcurrentWriterError, MissingFileError, StaleSnapshotError
 from hudi_format.file_names import is_base_file_name
 from hudi_format.model import FileSlice, VisibleInstants
 from hudi_format.storage import stable_reads
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 MOST_CACHED_STATS = 200_000
 # How long a read waits for an upgrade that moves the timeline, instant by instant.
 MOVING_S = 5.0
+# How often the timeline is read anew where commits of it are undone meanwhile.
+_TRIES = 5
 
 
 class CommitCache:
@@ -333,6 +335,15 @@ class TableSnapshot:
         if not self.lenient:
             refuse_outlived(self, written, lambda: found, logs=logs, partitions=partitions, wanted=wanted)
 
+    def refuse_missing(self, path: str) -> None:
+        """Raise if a planned file that is not there was deleted with this state.
+
+        Raises:
+            StaleSnapshotError: it was cleaned, or its commit undone, since the timeline was read.
+            MissingFileError, CorruptFileError, UnsupportedError: what a cleaning did cannot be read.
+        """
+        refuse_outlived(self, self.written(), dict, logs=True, missed=path)
+
     def latest_of(
         self, view: FileView, partitions: Sequence[str], *, written: CommittedFileGroups | None = None
     ) -> pa.Table:
@@ -393,10 +404,19 @@ def open_snapshot(
         NotAHudiTableError, CorruptFileError: as `table_config.load`.
         UnsupportedError: a table that this version would read wrong.
         ConcurrentWriterError: its timeline is being moved by an upgrade or a downgrade, for longer than a moment.
+        StaleSnapshotError: its newest commits are undone faster than they can be read.
     """
-    config, timeline = load_both(storage)
-    feature_gate.check_read(storage, config, timeline)
-    return snapshot_of(storage, config, timeline, as_of, commits=commits)
+    tries = 0
+    while True:
+        config, timeline = load_both(storage)
+        try:
+            feature_gate.check_read(storage, config, timeline)
+            return snapshot_of(storage, config, timeline, as_of, commits=commits)
+        except StaleSnapshotError:
+            # A commit was undone between the listing and its reading: nobody has seen that state.
+            tries += 1
+            if tries == _TRIES:
+                raise
 
 
 def load_both(storage: Storage) -> tuple[TableConfig, Timeline]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import warnings as python_warnings
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 
 from hudi_format._checks import text_list
 from hudi_format.arrow.arrays import put_together
-from hudi_format.errors import UnsupportedError
+from hudi_format.errors import MissingFileError, StaleSnapshotError, UnsupportedError
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.display.html_view import facts_view, schema_rows, titled
 from hudi_timeline.reading.filters import all_of, make_predicate, missing_column
@@ -144,16 +145,19 @@ class Scan:
         """All rows, in memory.
 
         Raises:
+            StaleSnapshotError: a file was cleaned, or its commit undone, since the scan was made.
             MissingFileError, CorruptFileError, SchemaError: naming the file; nothing is left out.
         """
         tasks = self.plan_files()
         if not tasks:
             return self.schema.empty_table()
         if len(tasks) == 1:
-            return tasks[0].to_table()
+            with self._of_its_state():
+                return tasks[0].to_table()
         from hudi_timeline.display.progress import counted
 
-        with ThreadPoolExecutor(self._files_at_once(tasks), thread_name_prefix="hudi-read") as pool:
+        at_once = self._files_at_once(tasks)
+        with self._of_its_state(), ThreadPoolExecutor(at_once, thread_name_prefix="hudi-read") as pool:
             futures = [pool.submit(t.to_table) for t in tasks]
             try:
                 with counted("read", len(tasks)) as shown:
@@ -165,6 +169,20 @@ class Scan:
                 for future in futures:
                     future.cancel()
         return put_together(tables, self.schema)
+
+    @contextmanager
+    def _of_its_state(self) -> Iterator[None]:
+        """The reading of planned files, one of which may be gone with the state that they are of.
+
+        Raises:
+            StaleSnapshotError: it was cleaned, or its commit undone, since the scan was made.
+        """
+        try:
+            yield
+        except MissingFileError as e:
+            if not isinstance(e, StaleSnapshotError):
+                self.snapshot.refuse_missing(e.file)
+            raise
 
     def _files_at_once(self, tasks: Sequence[ReadTask | ChangeTask]) -> int:
         most = min(pa.cpu_count(), MOST_LOCAL_FILES) if self._storage.is_local else REMOTE_FILES
@@ -179,7 +197,7 @@ class Scan:
         return pa.RecordBatchReader.from_batches(self.schema, self._stream(tasks, batch_rows))
 
     def _stream(self, tasks: Sequence[ReadTask | ChangeTask], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        batches = (batch for task in tasks for batch in task.to_batches(batch_rows))
+        batches = self._batches(tasks, batch_rows)
         # One thread reads ahead; Arrow's threads decode the columns of each batch.
         pool = ThreadPoolExecutor(1, thread_name_prefix="hudi-read")
         ahead: deque[Future[pa.RecordBatch | None]] = deque()
@@ -196,6 +214,13 @@ class Scan:
             pool.shutdown(wait=True, cancel_futures=True)
             batches.close()
 
+    def _batches(
+        self, tasks: Sequence[ReadTask | ChangeTask], batch_rows: int
+    ) -> Generator[pa.RecordBatch, None, None]:
+        with self._of_its_state():
+            for task in tasks:
+                yield from task.to_batches(batch_rows)
+
     def count(self) -> int:
         """Number of rows; without a filter, from the file footers."""
         if self.plan.kind == CHANGES:
@@ -204,7 +229,8 @@ class Scan:
             tasks = self._tasks(pa.schema([]))
         if not tasks:
             return 0
-        with ThreadPoolExecutor(self._files_at_once(tasks), thread_name_prefix="hudi-read") as pool:
+        at_once = self._files_at_once(tasks)
+        with self._of_its_state(), ThreadPoolExecutor(at_once, thread_name_prefix="hudi-read") as pool:
             return sum(table.num_rows for table in pool.map(lambda t: t.to_table(), tasks))
 
     def __len__(self) -> int:

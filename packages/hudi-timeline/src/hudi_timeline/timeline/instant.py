@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import total_ordering
 from typing import Protocol, TypeVar
 
-from hudi_format.errors import CorruptFileError, InstantNotFoundError, MissingFileError, UnsupportedError
+from hudi_format.errors import CorruptFileError, InstantNotFoundError, StaleSnapshotError, UnsupportedError
 from hudi_format.file_names import META_DIR
 from hudi_format.storage.protocol import Storage
 from hudi_format.storage.stable_reads import read_whole
@@ -314,7 +314,7 @@ def read_instant(storage: Storage, instant: Instant, parse: Callable[[bytes], _T
     What others left in lower states is read as it is: by who undoes it, when its writer is gone.
 
     Raises:
-        MissingFileError: the file is not there (any more).
+        StaleSnapshotError: the file is not there any more.
         CorruptFileError, UnsupportedError: as `parse` raised them, with table, instant and file.
     """
     try:
@@ -327,9 +327,9 @@ def read_instant(storage: Storage, instant: Instant, parse: Callable[[bytes], _T
         raise e.at(table=storage.uri, instant=instant.time, file=instant.path) from None
 
 
-def gone_since(instant: Instant, table: str) -> MissingFileError:
-    """Error for a listed instant file that is missing."""
-    return MissingFileError(
+def gone_since(instant: Instant, table: str) -> StaleSnapshotError:
+    """Error for an instant's file that was listed, and is gone."""
+    return StaleSnapshotError(
         "the instant's file is missing",
         table=table,
         instant=instant.time,
