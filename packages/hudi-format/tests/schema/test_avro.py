@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hudi_format.errors import CorruptFileError, SchemaError
 from hudi_format.schema.arrow import equal_types, normalize_schema
-from hudi_format.schema.avro import decimal_bytes, from_avro, record_name, to_avro, union_columns
+from hudi_format.schema.avro import decimal_bytes, from_avro, record_name, to_avro
 from hudi_format.schema.meta_fields import with_meta, without_meta
 
 GOLDEN = golden_tables.ROOT / "v6"
@@ -153,13 +153,6 @@ def test_a_union_of_several_types_has_a_member_for_each_but_of_two_numbers(
     avro: Any, kind: pa.DataType, nullable: bool
 ) -> None:
     assert from_avro(record(avro)).field(0) == pa.field("f0", kind, nullable)
-    assert union_columns(record("int", avro, ["null", "int"])) == ["f1"]
-    inside = {
-        "type": "record",
-        "name": "x",
-        "fields": [{"name": "a", "type": {"type": "map", "values": avro}}],
-    }
-    assert union_columns(record(["null", inside], "int")) == ["f0"]
 
 
 @pytest.mark.parametrize(

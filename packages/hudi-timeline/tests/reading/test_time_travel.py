@@ -131,6 +131,25 @@ def test_a_time_that_was_archived_is_read_where_no_clean_ever_ran(made):
         held(made, at(9))
 
 
+@pytest.mark.req("QR-03", "SE-01")
+def test_a_time_that_was_archived_has_the_columns_of_that_time(tmp_path):
+    """Neither those that the table was created with, nor those of now."""
+    table = HudiTable.create(
+        str(tmp_path / "t"), SCHEMA, name="t", record_keys=["id"], partition_fields=["p"]
+    )
+    options = {
+        "hoodie.clean.automatic": "false", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3",
+        "hoodie.cleaner.commits.retained": "1",
+    }  # fmt: skip
+    done, row = [], {"id": "1", "p": "a"}
+    for n in range(6):
+        row = row | ({f"x{n}": n} if n in (1, 4) else {})
+        done.append((table.upsert(pa.Table.from_pylist([row]), options=options).instant, dict(row)))
+    assert HudiTable.open(table.uri).timeline.completed_writes()[0].time > done[2][0]
+    for instant, was in done:
+        assert table.read(as_of=instant, meta_columns=False).to_arrow().to_pylist() == [was]
+
+
 @pytest.mark.req("QR-03")
 def test_a_time_before_an_archived_clean_is_refused(made):
     archived(made, *states(at(12), "clean"))

@@ -203,13 +203,14 @@ def test_prepped_rows_go_to_their_buckets(table):
     groups(table)
 
 
-@pytest.mark.req("IX-21")
+@pytest.mark.req("IX-21", "WR-14")
 def test_the_first_rows_of_a_bucket_make_a_base_file_and_later_ones_go_to_its_log(tmp_path):
     table = make(tmp_path / "t", kind=MOR)
     table.insert(rows(["k01", "k02"]))
     assert all(s.base_file is not None and not s.log_files for s in slices_of(table))
-    before = groups(table)
+    before, bases = groups(table), {s.base_file.path for s in slices_of(table)}
     table.insert(rows(IDS, ts=2))
+    assert bases <= {s.base_file.path for s in slices_of(table)}  # none was written again
     for piece in slices_of(table):
         known = (piece.partition, int(piece.file_id[:8])) in before
         assert piece.base_file is not None

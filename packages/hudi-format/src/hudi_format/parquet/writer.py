@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_format.arrow.sizes import size_of
+from hudi_format.avro.encoder import Encoder
 from hudi_format.errors import CorruptFileError, HudiError, StorageError
 from hudi_format.fork_safe import Owned
 from hudi_format.parquet.kept_chunks import (
@@ -39,9 +40,11 @@ from hudi_format.parquet.kept_chunks import (
 )
 from hudi_format.parquet.layout import NO_OBSERVER, KeyObserver, ParquetConfig
 from hudi_format.parquet.row_groups import CODECS
+from hudi_format.schema.avro import schema_json
 from hudi_format.schema.casts import convert
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, RECORD_KEY
+from hudi_format.schema.unions import schema_of_unions
 from hudi_format.storage.errors import refused
 from hudi_format.storage.protocol import Storage
 
@@ -80,7 +83,8 @@ class BaseFileWriter:
 
         Args:
             schema: the file's columns in types as they are stored, meta columns included.
-            entries: further footer entries, such as `parquet.avro.schema`.
+            entries: further footer entries, such as `parquet.avro.schema`; by the latter, rows have one member of
+                each union of several types.
             dictionaries: whether a column is worth a dictionary, where that is known; the others are sampled.
 
         Raises:
@@ -94,6 +98,7 @@ class BaseFileWriter:
         self._schema = schema.remove_metadata()
         self._config = config
         self._entries = dict(entries or {})
+        self._unions = _unions(self._entries.get("parquet.avro.schema", ""), self._schema)
         self._known = dictionaries or {}
         self._has_keys = RECORD_KEY in schema.names
         self._gathered: list[pa.Table] = []
@@ -125,6 +130,8 @@ class BaseFileWriter:
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
         try:
             table = conform(table, self._schema, keep_dictionaries=True)
+            if self._unions is not None:
+                self._unions.check(table)
         except HudiError as e:
             raise e.at(table=self._storage.uri, file=self._path) from None
         if self._has_keys and self.observer is not NO_OBSERVER:
@@ -405,6 +412,27 @@ class BaseFileWriter:
         except BaseException:
             self.abort()
             raise
+
+
+class _Unions:
+    """Check of columns that are unions of several types: structs of which one member has a value."""
+
+    def __init__(self, text: str, schema: pa.Schema) -> None:
+        self._columns = [f["name"] for f in schema_json(text)["fields"]]
+        self._encoder = Encoder(text, pa.schema([schema.field(n) for n in self._columns]))
+
+    def check(self, rows: pa.Table) -> None:
+        # What is no record of Avro's fails readers that make one of each row, as Apache Hudi's do.
+        for batch in rows.select(self._columns).to_batches():
+            self._encoder.encode(batch)
+
+
+def _unions(text: str, schema: pa.Schema) -> _Unions | None:
+    """Check of the rows of a file with this Avro schema; None where it has no unions."""
+    if not text or not any(pt.is_nested(f.type) for f in schema):
+        return None
+    unions = schema_of_unions(text)
+    return _Unions(unions, schema) if unions else None
 
 
 def _row_bytes(table: pa.Table) -> int:

@@ -303,28 +303,6 @@ def is_union(names: Sequence[str]) -> bool:
     return bool(names) and all(_MEMBER_NAME.fullmatch(n) is not None for n in names)
 
 
-def union_columns(text: str) -> list[str]:
-    """Names of columns that are, or contain, unions of several types.
-
-    Raises:
-        CorruptFileError: the text is no Avro schema of a record.
-    """
-    try:
-        return [f["name"] for f in schema_json(text)["fields"] if _holds_union(f["type"])]
-    except (LookupError, TypeError, RecursionError) as e:
-        raise CorruptFileError(f"not the Avro schema of a record: {e}") from e
-
-
-def _holds_union(node: Json) -> bool:
-    if isinstance(node, list):
-        others = [b for b in node if b != "null"]
-        return len(others) > 1 or any(_holds_union(b) for b in others)
-    if not isinstance(node, dict):
-        return False
-    inner = [node.get(word) for word in ("type", "items", "values") if not isinstance(node.get(word), str)]
-    return any(map(_holds_union, inner)) or any(_holds_union(f["type"]) for f in node.get("fields") or ())
-
-
 def leaf_type(node: Mapping[str, Json], path: str, *, wide: bool = False) -> pa.DataType:
     """The Arrow type of a primitive, fixed or enumeration Avro type.
 

@@ -12,13 +12,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from hudi_format._checks import loads
 from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
 from hudi_format.merge.payloads import IS_DELETED, Default, MergeRule
-from hudi_format.schema.avro import union_columns
+from hudi_format.schema.avro import to_avro
 from hudi_format.schema.extension_types import own_types
 from hudi_format.schema.field_defaults import with_defaults_of
+from hudi_format.schema.unions import number_unions, with_unions_of
 from hudi_format.storage.stable_reads import read_whole
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot
 from hudi_timeline.options.table_options import SCHEMA_ON_READ
@@ -212,13 +214,42 @@ def keeping_defaults(text: str, snapshot: TableSnapshot | None) -> str:
         ) from None
 
 
+def written_text(
+    schema: pa.Schema, name: str, snapshot: TableSnapshot | None, given: str | None = None
+) -> str:
+    """Avro text of a write's columns, with the unions of the table's newest schema.
+
+    Args:
+        schema: with or without meta columns.
+        name: of the table.
+        snapshot: the table before the write; None for a new one.
+        given: schema that the write's options give to its rows.
+
+    Raises:
+        CorruptFileError: the newest schema is no Avro schema.
+        SchemaError: a column with a union that has another type now.
+    """
+    text, newest = to_avro(schema, name), None
+    if snapshot is not None:
+        writes = snapshot.timeline.completed_writes()
+        newest, instant, file = _newest_schema(writes, snapshot.commits, snapshot.config.create_schema)
+    try:
+        for former in (newest, given):
+            text = with_unions_of(text, former) if former else text
+    except CorruptFileError as e:
+        raise (
+            e if snapshot is None else e.at(table=snapshot.storage.uri, instant=instant, file=file)
+        ) from None
+    return text
+
+
 def refuse_unwritable(
     writes: Iterable[Instant], commits: CommitCache, create_schema: str | None, table: str
 ) -> None:
-    """Refuse writes to schemas with unions, vectors, blobs or variants.
+    """Refuse writes to schemas with unions of two number types, vectors, blobs or variants.
 
-    They are structs and lists in Arrow, and would be in the table from then on.  Apache Hudi itself inserts and logs
-    records with unions, and fails to rewrite a file that has them (`Not in union`, `Union is malformed`).
+    They are numbers, structs and lists in Arrow, and would be in the table from then on.  Of unions of two number types
+    Apache Hudi itself writes base files that it cannot read.
 
     Raises:
         UnsupportedError: naming the columns.
@@ -228,7 +259,7 @@ def refuse_unwritable(
     if text is None:
         return
     try:
-        names = union_columns(text)
+        names = number_unions(text)
         own = own_types(text)
     except CorruptFileError as e:
         raise e.at(table=table, instant=instant, file=file) from None
@@ -242,9 +273,10 @@ def refuse_unwritable(
         )
     if names:
         raise UnsupportedError(
-            f"columns {', '.join(names)} are Avro unions of several types, which are read, not written",
+            f"columns {', '.join(names)} are Avro unions of two number types, of which Apache Hudi cannot read the "
+            "base files that it writes: they are read here, and not written",
             table=table,
-            remedy="write the table with the job that made it, or into a new table with one type for each column.",
+            remedy="write the rows into a new table with one number type for each of these columns.",
             columns=names,
         )
 
@@ -316,4 +348,5 @@ __all__ = [
     "refuse_unwritable",
     "with_defaults",
     "with_defaults_of_table",
+    "written_text",
 ]

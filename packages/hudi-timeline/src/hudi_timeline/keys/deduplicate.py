@@ -31,7 +31,6 @@ from hudi_format.merge.key_index import KeyIndex
 from hudi_format.merge.record_merger import combine
 from hudi_format.merge.user_merger import among_stored, folded_alone
 from hudi_format.model import WriteStat
-from hudi_format.schema.avro import to_avro
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, META_COLUMNS, RECORD_KEY
 from hudi_format.storage.parallel import side_by_side
@@ -44,6 +43,7 @@ from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.file_slices import pending_compactions
 from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.file_system_view.table_schema import written_text
 from hudi_timeline.keys.duplicates import DUPLICATES, copies, described, find
 from hudi_timeline.keys.keyed_slices import KeyedSlices, Writers
 from hudi_timeline.options.compaction_config import CompactionConfig, parse_compaction_options
@@ -427,7 +427,7 @@ def _rewrite(transaction: Transaction, choice: _Choice, number: int, task: Compa
             guard()
 
     if table.cdc_enabled:
-        settings = CdcSettings(table.cdc_mode, to_avro(spec.schema, table.name))
+        settings = CdcSettings(table.cdc_mode, written_text(spec.schema, table.name, transaction.snapshot))
         changes = CdcWriter(
             storage, settings, spec.schema, partition=spec.partition, file_id=spec.file_id,
             instant=task.instant, write_token=spec.write_token,

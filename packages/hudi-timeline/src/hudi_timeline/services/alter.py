@@ -23,12 +23,13 @@ from hudi_format.schema.avro import to_avro
 from hudi_format.schema.changes import SchemaChange, schema_changes
 from hudi_format.schema.meta_fields import with_meta, without_meta
 from hudi_format.schema.schema_versions import SchemaEdit, latest_text, numbered, version_of, without_ids
+from hudi_format.schema.unions import union_columns
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import feature_gate
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.file_system_view.table_schema import LATEST_SCHEMA, keeping_defaults
+from hudi_timeline.file_system_view.table_schema import LATEST_SCHEMA, keeping_defaults, written_text
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.instant import COMMIT, COMPACTION, DELTA_COMMIT, LOG_COMPACTION
 from hudi_timeline.transaction.schema_history import (
@@ -242,6 +243,13 @@ def _altered(snapshot: TableSnapshot, steps: list[tuple[str, Callable[[SchemaEdi
             remedy="run it first: `hudi compact run`, or HudiTable.compact().",
         )
     plain = to_avro(before, config.name)
+    if written_text(before, config.name, snapshot) != plain:
+        raise UnsupportedError(
+            "columns of a table that has unions of several types are not changed",
+            table=storage.uri,
+            remedy="write the rows into a new table with one type for each column.",
+            columns=union_columns(written_text(before, config.name, snapshot)),
+        )
     if keeping_defaults(plain, snapshot) != plain:
         raise UnsupportedError(
             "columns of a table whose schema has defaults other than null are not changed: a column's default goes by "

@@ -402,7 +402,8 @@ def latest_schema(
         read: gives a commit's metadata, for callers that keep them; `read_commit` otherwise.
 
     The newest completed write (up to `as_of`) that carries a schema decides, then
-    `hoodie.table.create.schema`, then the footer of the newest base file.
+    `hoodie.table.create.schema`, then the footer of the newest base file.  Of a time before the active timeline the
+    archive knows the schema: the one that the table was created with lacks the columns that came later.
 
     Source: TableSchemaResolver of 0.15.
     """
@@ -420,6 +421,12 @@ def latest_schema(
         if not newest_file:
             paths = (s.path for stats in metadata.partition_to_stats.values() for s in stats)
             newest_file = next((p for p in paths if p.endswith(".parquet")), "")
+    if as_of is not None and not writes and timeline.completed_writes():
+        from hudi_timeline.timeline.archived_timeline import archived_schema  # few reads need the archive
+
+        archived = archived_schema(storage, config, as_of)
+        if archived:
+            return _table_schema(from_avro(archived), config)
     if config.create_schema:
         return _table_schema(from_avro(config.create_schema), config)
     if newest_file:

@@ -31,7 +31,7 @@ from hudi_format.log.reader import LogFileReader
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.table_config import META_FOLDER, TableConfig, load
 from hudi_timeline.timeline.action_metadata import Action, action_of_record, parse_action, read_action
-from hudi_timeline.timeline.active_timeline import load_timeline
+from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL, load_timeline
 from hudi_timeline.timeline.commit_metadata import CommitMetadata, commit_of_record, parse_commit
 from hudi_timeline.timeline.instant import (
     ACTIONS,
@@ -229,6 +229,21 @@ def archived_extra(storage: Storage, config: TableConfig) -> Iterator[Mapping[st
                 found.append((instant, extra))
         found.sort(key=lambda of: of[0], reverse=True)
         yield from (extra for _, extra in found)
+
+
+def archived_schema(storage: Storage, config: TableConfig, until: str) -> str:
+    """Avro text of the schema as of an archived instant; "" where no archived write has one.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
+    """
+    newest, text = "", ""
+    for instant, action in archived_actions(storage, config, frozenset(WRITE_ACTIONS)):
+        if not isinstance(action, CommitMetadata) or not newest < instant.time <= until:
+            continue
+        if action.schema_text and action.operation not in SCHEMA_NEUTRAL:
+            newest, text = instant.time, action.schema_text
+    return text
 
 
 def _records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:

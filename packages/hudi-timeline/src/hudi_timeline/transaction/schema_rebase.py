@@ -16,12 +16,13 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from hudi_format.errors import HudiError, SchemaError
-from hudi_format.schema.avro import from_avro, to_avro, union_columns
+from hudi_format.schema.avro import from_avro, to_avro
 from hudi_format.schema.changes import ADDED, DROPPED, RELAXED, WIDENED, SchemaChange, schema_changes
 from hudi_format.schema.evolution import reconcile
 from hudi_format.schema.extension_types import own_types
 from hudi_format.schema.field_defaults import with_defaults_of
 from hudi_format.schema.meta_fields import without_meta
+from hudi_format.schema.unions import number_unions, with_unions_of
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.file_system_view.table_schema import history_file
 from hudi_timeline.table_config import TableConfig
@@ -126,7 +127,7 @@ def _rebased(
         )
     merged = ours
     for rival, text in texts.items():
-        if union_columns(text) or own_types(text):
+        if number_unions(text) or own_types(text):
             raise refuse(f"{rival.time} brought columns that are read here, not written")
         theirs = without_meta(from_avro(text))
         try:
@@ -145,8 +146,11 @@ def _rebased(
     if merged.equals(ours):
         return metadata, ""
     text = to_avro(merged, config.name)
-    for former in (own_text, *texts.values()):  # Arrow's schemas have no defaults
-        text = with_defaults_of(text, former)
+    try:
+        for former in (own_text, *texts.values()):  # Arrow's schemas have no unions, and no defaults
+            text = with_defaults_of(with_unions_of(text, former), former)
+    except SchemaError as e:
+        raise refuse(e.message) from None
     added = [c.column for c in schema_changes(merged, ours, merged) if c.kind == ADDED]
     warning = f"{rivals.changes} while this write was running: its schema was merged with theirs"
     if added:

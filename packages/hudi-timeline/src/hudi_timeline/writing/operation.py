@@ -26,7 +26,6 @@ from hudi_format.errors import (
 )
 from hudi_format.keygen.partition_path import check_safe
 from hudi_format.model import BaseFile, WriteStat
-from hudi_format.schema.avro import to_avro
 from hudi_format.schema.changes import SchemaChange
 from hudi_format.storage.open import as_durable_as_asked
 from hudi_format.storage.protocol import Storage
@@ -38,7 +37,7 @@ from hudi_timeline.display.progress import Reporter, Silent, reporter
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.hashing_rings import load_rings, with_rings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
-from hudi_timeline.file_system_view.table_schema import keeping_defaults
+from hudi_timeline.file_system_view.table_schema import keeping_defaults, written_text
 from hudi_timeline.metadata_table.record_index import about_lookup
 from hudi_timeline.options import parse_write_options
 from hudi_timeline.options.write_options import DUP_POLICY
@@ -303,7 +302,8 @@ def _finish(
     plan, phases = run.plan, run.phases
     stats = without_durations(stats) if plan.config.transaction.seed else stats
     gone = None if replaced is None else {p: tuple(ids) for p, ids in replaced.items()}
-    schema = keeping_defaults(to_avro(plan.schema, table.name), transaction.snapshot)
+    schema = written_text(plan.schema, table.name, transaction.snapshot, plan.given_schema)
+    schema = keeping_defaults(schema, transaction.snapshot)
     extra = {
         **plan.config.extra_metadata,
         **in_commit(plan.index_to_record, plan.bucket),

@@ -28,7 +28,6 @@ from hudi_format.merge.payloads import IS_DELETED, MergeRule, Order, check_compa
 from hudi_format.merge.user_merger import MERGE, custom_of
 from hudi_format.parquet.layout import ParquetConfig
 from hudi_format.schema.arrow import normalize_schema
-from hudi_format.schema.avro import to_avro
 from hudi_format.schema.changes import SchemaChange
 from hudi_format.schema.evolution import as_stored
 from hudi_format.schema.fit import in_table_types, in_utc, without_untyped
@@ -42,7 +41,7 @@ from hudi_timeline import feature_gate, table_config
 from hudi_timeline.custom_index.indexed_table import custom_index
 from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
-from hudi_timeline.file_system_view.table_schema import with_defaults_of_table
+from hudi_timeline.file_system_view.table_schema import with_defaults_of_table, written_text
 from hudi_timeline.options import WriteConfig, check_against_table
 from hudi_timeline.options.allowed_functions import table_merge_rule
 from hudi_timeline.options.compaction_config import refuse_without_logs
@@ -114,6 +113,7 @@ class Plan:
     exact: bool = False  # values of the rows are cast where nothing is lost, not promoted
     bucket: BucketIndex | None = None  # settings of the index BUCKET
     custom_index: CustomIndex | None = None  # of the index CUSTOM, where the options name its class
+    given_schema: str | None = None  # Avro text that the options give to the rows
 
     @property
     def table(self) -> TableConfig | None:
@@ -299,6 +299,7 @@ def plan_for(
             if stored is not None:
                 refuse_left_out(untyped, config)
             check_former_types(evolution.changes, evolution.schema, former_schemas(snapshot))
+            written_text(evolution.schema, "t", snapshot, declared.text if declared else None)
         except SchemaError as e:
             raise e.at(table=storage.uri) from None
         schema = evolution.schema
@@ -344,7 +345,7 @@ def plan_for(
         storage, config, snapshot, properties, key_spec, ordering, schema, input_schema,
         rule, (*warnings, *about_times, *about_index), recreate, changes, stored_keys, index, recorded, to_record,
         asked_archive, virtual, NOTHING if snapshot is None else Basis.of(snapshot.config, snapshot.timeline), exact,
-        bucket, custom,
+        bucket, custom, None if declared is None else declared.text,
     )  # fmt: skip
 
 
@@ -557,6 +558,10 @@ def write_context(plan: Plan, transaction: Transaction, table: TableConfig) -> W
     bloom = None
     if c.bloom_enabled or plan.index in (BLOOM, GLOBAL_BLOOM):
         bloom = BloomSettings.of(c.bloom_type, c.bloom_entries, c.bloom_fpp, c.bloom_max_entries)
+
+    def text_of(schema: pa.Schema) -> str:
+        return written_text(schema, table.name, transaction.snapshot, plan.given_schema)
+
     return WriteContext(
         storage=transaction.storage,
         instant=transaction.instant,
@@ -566,7 +571,7 @@ def write_context(plan: Plan, transaction: Transaction, table: TableConfig) -> W
         input_schema=plan.input_schema,
         virtual=plan.virtual,
         stored_keys=plan.stored_keys,
-        avro_schema=to_avro(with_meta(plan.schema), table.name),
+        avro_schema=text_of(with_meta(plan.schema)),
         parquet=ParquetConfig(
             codec=c.codec,
             level=c.codec_level if c.codec == "zstd" else None,
@@ -586,7 +591,7 @@ def write_context(plan: Plan, transaction: Transaction, table: TableConfig) -> W
         delete_marker=c.delete_marker or "",
         memory=memory_limit(c),
         log=LogConfig(block_type(c.log_block_format), c.log_block_bytes, c.log_file_bytes),
-        cdc=CdcSettings(table.cdc_mode, to_avro(plan.schema, table.name)) if table.cdc_enabled else None,
+        cdc=CdcSettings(table.cdc_mode, text_of(plan.schema)) if table.cdc_enabled else None,
         bucket=plan.bucket,
         seed=f"{c.transaction.seed}\0{transaction.instant}" if c.transaction.seed else "",
         early=early_conflicts.of(transaction, c.transaction, by_bucket=plan.bucket is not None),

@@ -25,9 +25,10 @@ from hudi_format.log.encoder import block_type
 from hudi_format.merge.user_merger import MERGE, parse_merge
 from hudi_format.model import FileSlice, WriteStat
 from hudi_format.partition_metadata import write_if_absent
-from hudi_format.schema.avro import to_avro, union_columns
+from hudi_format.schema.avro import to_avro
 from hudi_format.schema.extension_types import own_types
 from hudi_format.schema.meta_fields import META_COLUMNS, with_meta
+from hudi_format.schema.unions import number_unions, with_unions_of
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.key_observer import BloomSettings, observer_of
 from hudi_timeline.concurrency import markers
@@ -321,7 +322,7 @@ def stored_schema_text(snapshot: TableSnapshot) -> str:
             text = commit.schema_text
             break
     text = text or snapshot.config.create_schema or to_avro(snapshot.schema, snapshot.config.name)
-    found = [*union_columns(text), *own_types(text)]
+    found = [*number_unions(text), *own_types(text)]
     if found:
         raise UnsupportedError(
             f"cannot compact this table yet: the column {found[0]} is of a type that is read here, and not written",
@@ -338,6 +339,6 @@ def _of_files(text: str, dropped: frozenset[str], schema: pa.Schema, name: str) 
     stored = json.loads(text)
     fields = [f for f in stored["fields"] if f["name"] not in {*META_COLUMNS, *dropped}]
     if [f["name"] for f in fields] != schema.names:
-        return json.dumps(made, separators=(",", ":"))
+        return with_unions_of(json.dumps(made, separators=(",", ":")), text)
     meta = [f for f in made["fields"] if f["name"] in META_COLUMNS]
     return json.dumps({**stored, "fields": [*meta, *fields]}, separators=(",", ":"))
