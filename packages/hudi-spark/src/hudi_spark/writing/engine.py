@@ -44,10 +44,10 @@ from hudi_spark.types import (
 )
 from hudi_spark.writing.bucket_partitioner import place, slots, spread
 from hudi_spark.writing.bulk_insert_sort import ordered
-from hudi_spark.writing.compaction import run_on_spark
 from hudi_spark.writing.key_columns import nested_field, partition_path, record_key, refused_field
 from hudi_spark.writing.key_lookup import ROW_ID, Lookup, one_per_key
 from hudi_spark.writing.stored_keys import FILE_ID, file_id, stored_keys
+from hudi_spark.writing.table_services import run_slices
 from hudi_spark.writing.validation import SparkQueries, SparkScreened, spark_queries
 from hudi_spark.writing.write_tasks import (
     BUCKET,
@@ -421,7 +421,7 @@ class SparkEngine:
         return nullcontext()
 
     def compact(self, tasks: Sequence[Task]) -> list[WriteStat | None]:
-        return run_on_spark(self._spark, tasks)
+        return run_slices(self._spark, tasks)
 
     def release(self, frame: SparkFrame | None) -> None:
         # All that was kept for the write: the caller has the frame of before the tagging.

@@ -7,13 +7,14 @@ an error of ours that no retry would mend.  Other failures are raised, so that S
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql import SparkSession
 
 from hudi_format.errors import (
     CorruptFileError,
@@ -36,6 +37,8 @@ from hudi_format.model import WriteStat
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_index.bucket import BucketIndex, new_bucket_file_id
+from hudi_spark.runtime.jobs import run_job
+from hudi_spark.runtime.python_workers import in_workers
 from hudi_spark.writing.key_columns import refused_field
 from hudi_timeline.services.buckets.resize_tasks import ResizeTask, run_resize_task
 from hudi_timeline.services.compaction.slice_tasks import Task, run_task
@@ -206,37 +209,55 @@ class WriteStream:
 
 
 @dataclass(frozen=True)
-class CompactSlices:
-    """Worker that compacts file slices; rows are numbers of tasks."""
+class RunServiceTasks:
+    """Worker of a table service; rows are numbers of its tasks.
 
-    tasks: tuple[Task, ...]
+    Attributes:
+        tasks: compactions of file slices, or divisions of buckets.
+    """
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                try:
-                    stat = run_task(self.tasks[number].of_attempt(current_token().attempt_id))
-                except (*_FINAL, CorruptFileError, MissingFileError) as e:
-                    yield _status(ERROR, e)
-                    return
-                yield _status(STATS, [] if stat is None else [stat])
-
-
-@dataclass(frozen=True)
-class DivideBuckets:
-    """Worker that splits and merges buckets; rows are numbers of tasks."""
-
-    tasks: tuple[ResizeTask, ...]
+    tasks: tuple[Task | ResizeTask, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 try:
-                    stats = run_resize_task(self.tasks[number].of_attempt(current_token().attempt_id))
+                    stats = _run(self.tasks[number])
                 except (*_FINAL, CorruptFileError, MissingFileError) as e:
                     yield _status(ERROR, e)
                     return
                 yield _status(STATS, stats)
+
+
+def _run(task: Task | ResizeTask) -> list[WriteStat]:
+    attempt = current_token().attempt_id
+    if isinstance(task, ResizeTask):
+        return run_resize_task(task.of_attempt(attempt))
+    stat = run_task(task.of_attempt(attempt))
+    return [] if stat is None else [stat]
+
+
+def run_on_spark(spark: SparkSession, tasks: Sequence[Task | ResizeTask], what: str) -> list[WriteStat]:
+    """Statistics of the files that a table service's tasks made in Spark's Python workers.
+
+    Each task is a partition, the largest first.
+
+    Args:
+        what: the job's name in Spark's console.
+
+    Raises:
+        HudiError: the first error that a task gave back; WriteFailedError for other failures.
+    """
+    if not tasks:
+        return []
+    ordered = tuple(sorted(tasks, key=lambda t: -t.bytes))
+    numbers = spark.range(0, len(ordered), 1, len(ordered))
+
+    def collect() -> list[tuple[str, bytes]]:
+        found = in_workers(numbers, RunServiceTasks(ordered), STATUS_DDL).collect()
+        return [(row.kind, bytes(row.payload)) for row in found]
+
+    return statuses(run_job(spark, collect, f"hudi: {what}", settle=True))
 
 
 def key_columns(task: PrepareTask) -> list[str]:
@@ -285,14 +306,14 @@ class OnRings:
 
 __all__ = [
     "AddKeys",
-    "CompactSlices",
-    "DivideBuckets",
     "HudiError",
     "OnRings",
+    "RunServiceTasks",
     "UnwrittenPathError",
     "WriteBuckets",
     "WriteNewBuckets",
     "WriteStream",
     "current_token",
+    "run_on_spark",
     "statuses",
 ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, open_table, show_facts, show_rows
-from hudi_timeline.cli.services import DryRun, Options
+from hudi_timeline.cli.services import DryRun, Options, Pending
 
 if TYPE_CHECKING:
     from hudi_timeline.services.buckets.resize_plan import BucketMove
@@ -50,9 +50,7 @@ def resize(
         bool,
         typer.Option("--schedule-only", help="Only plan, of rings; another call or program executes it."),
     ] = False,
-    pending: Annotated[
-        bool, typer.Option("--pending", help="Only what is pending: plan nothing new.")
-    ] = False,
+    pending: Pending = False,
     dry_run: DryRun = False,
     option: Options = None,
     output: Output = Format.table,

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import isfinite
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ import typer
 
 from hudi_format.errors import InstantNotFoundError
 from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, open_table, show_facts, show_rows
-from hudi_timeline.cli.services import DryRun, Options
+from hudi_timeline.cli.services import DryRun, Options, Pending
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,11 +27,24 @@ compactions = typer.Typer(
 )
 BOTH_MODES = "schedule_and_execute"
 Plan = Annotated[str, typer.Argument(help="The plan's instant time.", metavar="INSTANT")]
+PlanToExecute = Annotated[
+    str | None,
+    typer.Argument(
+        help="The plan to execute; without it all pending ones, and one that is made now.",
+        metavar="INSTANT",
+        show_default=False,
+    ),
+]
 
 
 def _whole(metric: float) -> int | None:
     """Metric of a plan, which may be of a stranger, as a number of bytes; None where it is none."""
     return int(metric) if 0 <= metric < 1 << 63 else None
+
+
+def _groups(operations: Iterable[CompactionOperation]) -> list[str]:
+    """File groups as paths."""
+    return [f"{o.partition or '.'}/{o.file_id}" for o in operations]
 
 
 def _rows(operations: dict[str, tuple[CompactionOperation, ...]]) -> pa.Table:
@@ -75,7 +89,7 @@ def schedule(
         "instant": result.scheduled,
         "slices": len(result.plan.operations),
         "skipped": result.skipped,
-        "planned": [f"{o.partition or '.'}/{o.file_id}" for o in result.plan.operations],
+        "planned": _groups(result.plan.operations),
     }
     show_facts(facts, output)
 
@@ -83,17 +97,8 @@ def schedule(
 @compactions.command("run")
 def run(
     path: Path,
-    instant: Annotated[
-        str | None,
-        typer.Argument(
-            help="The plan to execute; without it all pending ones, and one that is made now.",
-            metavar="INSTANT",
-            show_default=False,
-        ),
-    ] = None,
-    pending: Annotated[
-        bool, typer.Option("--pending", help="Only what is pending: plan nothing new.")
-    ] = False,
+    instant: PlanToExecute = None,
+    pending: Pending = False,
     dry_run: DryRun = False,
     option: Options = None,
     output: Output = Format.table,
@@ -113,7 +118,7 @@ def run(
         "files": len(stats),
         "rows": sum(s.num_writes for s in stats),
         "bytes": sum(s.file_size_in_bytes for s in stats),
-        "planned": [f"{o.partition or '.'}/{o.file_id}" for o in planned],
+        "planned": _groups(planned),
         "skipped": skipped,
         "warnings": list(result.warnings),
     }
@@ -123,20 +128,11 @@ def run(
 @compactions.command("log")
 def log(
     path: Path,
-    instant: Annotated[
-        str | None,
-        typer.Argument(
-            help="The plan to execute; without it all pending ones, and one that is made now.",
-            metavar="INSTANT",
-            show_default=False,
-        ),
-    ] = None,
+    instant: PlanToExecute = None,
     schedule_only: Annotated[
         bool, typer.Option("--schedule-only", help="Only plan; another call or program executes it.")
     ] = False,
-    pending: Annotated[
-        bool, typer.Option("--pending", help="Only what is pending: plan nothing new.")
-    ] = False,
+    pending: Pending = False,
     dry_run: DryRun = False,
     option: Options = None,
     output: Output = Format.table,
@@ -158,7 +154,7 @@ def log(
         "records": sum(s.num_writes for s in stats),
         "deletes": sum(s.num_deletes for s in stats),
         "bytes": sum(s.file_size_in_bytes for s in stats),
-        "planned": [f"{o.partition or '.'}/{o.file_id}" for o in result.plan.operations],
+        "planned": _groups(result.plan.operations),
         "skipped": result.skipped,
         "warnings": list(result.warnings),
     }
@@ -185,8 +181,8 @@ def unschedule(
     result = table.unschedule_compaction(instant, partition=partition, file_id=file_id, dry_run=dry_run)
     facts: dict[str, object] = {
         "instant": result.instant,
-        "withdrawn": [f"{o.partition or '.'}/{o.file_id}" for o in result.withdrawn],
-        "kept": [f"{o.partition or '.'}/{o.file_id}" for o in result.kept],
+        "withdrawn": _groups(result.withdrawn),
+        "kept": _groups(result.kept),
         "plan": "removed" if result.gone else "narrowed",
     }
     show_facts(facts, output)
@@ -212,8 +208,8 @@ def repair(
     result = table.repair_compaction(instant, accept_missing=accept_missing, dry_run=dry_run)
     facts: dict[str, object] = {
         "instant": result.instant,
-        "kept": [f"{o.partition or '.'}/{o.file_id}" for o in result.kept],
-        "planned anew": [f"{o.partition or '.'}/{o.file_id}" for o in result.changed],
+        "kept": _groups(result.kept),
+        "planned anew": _groups(result.changed),
         "left out": list(result.left_out),
         "plan": "removed" if result.gone else "repaired" if result.rewritten else "unchanged",
     }

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, open_table, show_facts
-from hudi_timeline.cli.services import DryRun, Options
+from hudi_timeline.cli.services import DryRun, Options, Pending
 
 indexes = typer.Typer(
     no_args_is_help=True, help="Indexes of the metadata table, and your own.", rich_markup_mode=None
@@ -54,9 +54,7 @@ def run(
             show_default=False,
         ),
     ] = None,
-    pending: Annotated[
-        bool, typer.Option("--pending", help="Only what is pending: plan nothing new.")
-    ] = False,
+    pending: Pending = False,
     dry_run: DryRun = False,
     option: Options = None,
     output: Output = Format.table,

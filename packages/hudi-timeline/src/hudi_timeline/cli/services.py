@@ -20,6 +20,7 @@ from hudi_timeline.cli.output import (
     show_facts,
 )
 
+Pending = Annotated[bool, typer.Option("--pending", help="Only what is pending: plan nothing new.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")]
 Options = Annotated[
     list[str] | None,

@@ -18,7 +18,7 @@ from hudi_format.log.reader import LogFileReader
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import heartbeat, markers
-from hudi_timeline.services.compaction import log_compaction, slice_tasks
+from hudi_timeline.services.compaction import log_compaction, plan_execution, slice_tasks
 from hudi_timeline.testing.faulty_storage import CRASH, Fault, Faults
 from hudi_timeline.testing.table_builder import TableBuilder
 from hudi_timeline.timeline import avro_files
@@ -221,7 +221,7 @@ def test_a_dead_execution_is_rolled_back_by_the_next_write_and_by_the_next_one(m
         slice_tasks.run_on_threads(found)
         raise Killed
 
-    monkeypatch.setattr(log_compaction, "_take_back", lambda context, begun, error: begun.beat.give_up())
+    monkeypatch.setattr(plan_execution, "_give_back", lambda context, begun, error: begun.beat.give_up())
     with pytest.raises(Killed):
         log_compaction.log_compact(context, mode="execute", instant=planned, run=dies)
     monkeypatch.undo()

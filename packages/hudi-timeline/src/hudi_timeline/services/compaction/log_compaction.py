@@ -18,19 +18,18 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from hudi_format.errors import ConcurrentWriterError, HudiError, StorageError, WriteConflictError
+from hudi_format.errors import ConcurrentWriterError, WriteConflictError
 from hudi_format.file_names import log_sort_key
 from hudi_format.file_slice.compacted_log import count_blocks, refuse_merge
 from hudi_format.model import FileSlice, WriteStat
 from hudi_format.storage.open import flush
 from hudi_format.storage.parallel import on_threads
-from hudi_timeline.concurrency import heartbeat, markers
-from hudi_timeline.concurrency.heartbeat import Heartbeat
+from hudi_timeline.concurrency import markers
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.file_slices import newest_slices, newest_slices_of
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.metadata_table.mirror import mirror_write
 from hudi_timeline.options.compaction_config import CompactionConfig, parse_compaction_options
 from hudi_timeline.services.compaction.compaction import (
     BOTH,
@@ -41,7 +40,7 @@ from hudi_timeline.services.compaction.compaction import (
     begun_elsewhere,
     refuse_copy_on_write,
 )
-from hudi_timeline.services.compaction.compaction_executor import BY_NAME, holds
+from hudi_timeline.services.compaction.compaction_executor import BY_NAME
 from hudi_timeline.services.compaction.compaction_planner import (
     PLAN_VERSION,
     open_writes,
@@ -50,13 +49,22 @@ from hudi_timeline.services.compaction.compaction_planner import (
     reserved_groups,
 )
 from hudi_timeline.services.compaction.pending_plans import (
-    PendingPlan,
     find_pending,
     read_pending,
     warns_of_done,
 )
+from hudi_timeline.services.compaction.plan_execution import (
+    COMPACTING_LOGS,
+    PLAN_AGAIN,
+    PlanExecution,
+    plan_metadata,
+    publish,
+    refuse_taken_away,
+    remove_failed_tries,
+    run_to_end,
+    take,
+)
 from hudi_timeline.services.compaction.slice_tasks import (
-    LogCompactionTask,
     Runner,
     make_log_tasks,
     merge_of,
@@ -65,40 +73,31 @@ from hudi_timeline.services.compaction.slice_tasks import (
 )
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan, CompactionStrategy
-from hudi_timeline.timeline.commit_metadata import LOG_COMPACT, SCHEMA_KEY, CommitMetadata
 from hudi_timeline.timeline.instant import (
-    COMPLETED,
-    DELTA_COMMIT,
     INFLIGHT,
     LOG_COMPACTION,
     REQUESTED,
-    file_name,
     instant_path,
 )
-from hudi_timeline.timeline.instant_generator import new_instant, wait_for_next_tick
-from hudi_timeline.transaction import consistency_guard, rollback_executor
+from hudi_timeline.timeline.instant_generator import new_instant
+from hudi_timeline.transaction import rollback_executor
 from hudi_timeline.transaction.rollback_guard import refuse_alive
 from hudi_timeline.transaction.write_basis import Basis
 
 log = logging.getLogger("hudi")
 
 STRATEGY = CompactionStrategy("org.apache.hudi.table.action.compact.LogCompactionExecutionHelper")
-_AGAIN = "nothing is lost; run the log compaction again, which plans anew."
 
 
 @dataclass(frozen=True, slots=True)
-class _Begun:
-    """A plan that this process executes, or what of it still fits."""
+class _LogExecution(PlanExecution):
+    """Execution of what of a plan still fits.
 
-    pending: PendingPlan
+    Attributes:
+        operations: of its tasks.
+    """
+
     operations: tuple[CompactionOperation, ...]
-    snapshot: TableSnapshot
-    tasks: tuple[LogCompactionTask, ...]
-    beat: Heartbeat
-
-    @property
-    def time(self) -> str:
-        return self.pending.time
 
 
 def log_compact(
@@ -270,26 +269,12 @@ def _execute(
     begun = _begin(context, time, config, RunningCall.here(), seen=seen)
     if begun is None:
         return None
-    try:
-        stats = tuple(s for s in run(begun.tasks) if s is not None)
-        if context.options.consistency_check:
-            consistency_guard.wait_for_files(context.storage, stats, context.options)
-        _commit(context, begun, stats)
-    except BaseException as e:
-        _take_back(context, begun, e)
-        raise
-    try:
-        markers.delete(context.storage, time)
-        begun.beat.stop()
-    except (StorageError, OSError) as e:
-        begun.beat.give_up()
-        context.warnings.append(f"leftovers of the completed log compaction {time} could not be removed: {e}")
-    return stats
+    return run_to_end(context, begun, run, partial(_commit, context, begun))
 
 
 def _begin(
     context: ServiceContext, time: str, config: CompactionConfig, call: RunningCall, *, seen: bool
-) -> _Begun | None:
+) -> _LogExecution | None:
     """Take a plan, after all checks; one of which nothing fits any more is withdrawn."""
     storage, options = context.storage, context.options
     with context.locked(also=BY_NAME, keep_metadata=True) as snapshot:
@@ -321,35 +306,14 @@ def _begin(
                 storage.uri, time, "its slices were written to, or planned for something else, since"
             )
         tasks = make_log_tasks(snapshot, time, [s for _, s in fitting], config)
-        heartbeat.delete(storage, time)  # of a process that died between this one and its inflight file
-        beat = heartbeat.start(
-            storage, time, options.heartbeat_interval_ms, options.heartbeat_misses, call=call
-        )
-        try:
-            context.settle_metadata_table(snapshot)
-            context.check_lock()
-            storage.create(instant.path_in(INFLIGHT), b"")
-        except FileExistsError:
-            beat.stop()
-            raise _taken_away(storage.uri, time, "its inflight file is there already") from None
-        except BaseException:
-            beat.stop()
-            raise
-    return _Begun(pending, tuple(o for o, _ in fitting), snapshot, tuple(tasks), beat)
+        beat = take(context, COMPACTING_LOGS, instant, snapshot, call)
+    operations = tuple(o for o, _ in fitting)
+    return _LogExecution(COMPACTING_LOGS, pending, snapshot, tuple(tasks), beat, operations)
 
 
 def _withdrawn(table: str, time: str, why: str) -> WriteConflictError:
     return WriteConflictError(
-        f"the plan of the log compaction is withdrawn: {why}", table=table, instant=time, remedy=_AGAIN
-    )
-
-
-def _taken_away(table: str, time: str, what: str) -> ConcurrentWriterError:
-    return ConcurrentWriterError(
-        f"this log compaction was rolled back, or completed, by another process: {what}",
-        table=table,
-        instant=time,
-        remedy=_AGAIN,
+        f"the plan of the log compaction is withdrawn: {why}", table=table, instant=time, remedy=PLAN_AGAIN
     )
 
 
@@ -381,77 +345,31 @@ def _fitting(
     return fitting
 
 
-def _commit(context: ServiceContext, begun: _Begun, stats: Sequence[WriteStat]) -> None:
-    storage, time = context.storage, begun.time
+def _commit(context: ServiceContext, begun: _LogExecution, stats: tuple[WriteStat, ...]) -> None:
     with context.locked(also=BY_NAME, keep_metadata=True) as snapshot:
         _check_ours(context, begun, snapshot, stats)
         context.settle_metadata_table(snapshot)
-        kept = {s.path for s in stats}
-        for marker in markers.log_files(markers.list_markers(storage, time), time):
-            if marker.path not in kept:
-                storage.delete(marker.path)
-                flush(storage, [marker.path], written=False)
-        if storage.is_local:
-            wait_for_next_tick(max((i.mtime_ms for i in snapshot.timeline.completed_writes()), default=0))
-        metadata = _metadata(begun, stats)
-        now = replace(snapshot, config=context.table)
-        context.warnings += mirror_write(now, time, metadata, context.options.indexes).warnings
-        content = metadata.to_json()
-        context.check_lock()
-        begun.beat.check()
-        path = instant_path(context.table, time, DELTA_COMMIT, COMPLETED)
-        try:
-            storage.create(path, content)
-        except (FileExistsError, StorageError) as e:
-            # A store may report a failure after it has done the work.
-            if not holds(context, path, content):
-                if isinstance(e, StorageError):
-                    raise
-                raise _taken_away(storage.uri, time, "another completed file is there") from None
-        flush(storage, [path], written=False)
-
-
-def _metadata(begun: _Begun, stats: Sequence[WriteStat]) -> CommitMetadata:
-    by_partition: dict[str, list[WriteStat]] = {}
-    for stat in stats:
-        by_partition.setdefault(stat.partition, []).append(stat)
-    return CommitMetadata(
-        {p: tuple(of) for p, of in by_partition.items()},
-        extra={**begun.pending.plan.extra, SCHEMA_KEY: stored_schema_text(begun.snapshot)},
-        operation=LOG_COMPACT,
-        compacted=True,
-    )
+        remove_failed_tries(context, begun, snapshot, stats)
+        publish(
+            context, begun, snapshot, plan_metadata(COMPACTING_LOGS, begun.snapshot, begun.pending, stats)
+        )
 
 
 def _check_ours(
-    context: ServiceContext, begun: _Begun, snapshot: TableSnapshot, stats: Sequence[WriteStat]
+    context: ServiceContext, begun: _LogExecution, snapshot: TableSnapshot, stats: Sequence[WriteStat]
 ) -> None:
     """Raise where the execution must not be completed, under the lock."""
-    storage, time, timeline = context.storage, begun.time, snapshot.timeline
-    begun.beat.check()
-    lost = ""
-    for state in (REQUESTED, INFLIGHT):
-        if not timeline.has_file(file_name(time, LOG_COMPACTION, state)):
-            lost = f"its {state.lower()} file is gone"
-    if any(i.time == time and i.completed for i in timeline.completed_writes()):
-        lost = "another process completed it"
-    marked = {m.path for m in markers.list_markers(storage, time)}
-    if any(s.path not in marked for s in stats):
-        lost = "its markers are gone"
-    if not lost and read_pending(storage, begun.pending.instant).data != begun.pending.data:
-        lost = "its plan was changed"
-    if lost:
-        raise _taken_away(storage.uri, time, lost)
-    before = begun.snapshot
-    changes = Basis.of(before.config, before.timeline).changes(snapshot.config, timeline)
-    writing = [i for i in open_writes(storage, timeline) if i.time != time]
+    refuse_taken_away(context, begun, snapshot, stats)
+    storage, time, before = context.storage, begun.time, begun.snapshot
+    changes = Basis.of(before.config, before.timeline).changes(snapshot.config, snapshot.timeline)
     if changes.undone or changes.restores or changes.properties:
         raise changes.conflict(
             "the log blocks were merged for what was there before",
             table=storage.uri,
             instant=time,
-            remedy=_AGAIN,
+            remedy=PLAN_AGAIN,
         )
+    writing = [i for i in open_writes(storage, snapshot.timeline) if i.time != time]
     if writing or len(_fitting(snapshot, begun.operations, time)) < len(begun.operations):
         what = (
             f"{writing[0]} is at work"
@@ -459,30 +377,5 @@ def _check_ours(
             else "its slices were written to, or planned for something else"
         )
         raise WriteConflictError(
-            f"the log compaction gives way, as {what}", table=storage.uri, instant=time, remedy=_AGAIN
-        )
-
-
-def _take_back(context: ServiceContext, begun: _Begun, error: BaseException) -> None:
-    """Roll a failed execution back with its plan; what cannot be done now is left to the next one."""
-    storage, beat, time = context.storage, begun.beat, begun.time
-    if not beat.is_own:  # a forked child that ends does not end what its parent does
-        return
-    log.info("%s: log compaction %s is rolled back: %r", storage.uri, time, error)
-    try:
-        with context.locked(while_restoring=True, keep_metadata=True) as snapshot:
-            now = next((i for i in snapshot.timeline.instants if i.time == time), None)
-            beat.check()  # else the files at this instant are another execution's
-            if now is not None and now.completed:
-                error.add_note(f"The log compaction itself is completed, and visible as {time}.")
-            elif now is None:
-                rollback_executor.remove_leftovers(storage, time)
-            else:
-                rollback_executor.rollback_instant(snapshot, now)
-        beat.stop()
-    except (HudiError, OSError) as e:
-        beat.give_up()
-        error.add_note(
-            f"The failed log compaction {time} could not be rolled back at once ({e}); nothing of it is visible, and "
-            "the next one does that."
+            f"the log compaction gives way, as {what}", table=storage.uri, instant=time, remedy=PLAN_AGAIN
         )

@@ -1,5 +1,6 @@
-"""Compaction on Spark: what it does to a table is what it does without a JVM."""
+"""Table services on Spark: what they do to a table is what they do without a JVM."""
 
+import random
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +17,15 @@ pytestmark = pytest.mark.spark
 
 PLAN = "HoodieCompactionPlan"
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
+KEYED = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
+FULL = {"hoodie.parquet.max.file.size": "100", "hoodie.bucket.index.max.num.buckets": "8"}
+INDEXED = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hoodie.datasource.write.precombine.field": "id",
+    "hoodie.metadata.enable": "true",
+}
 SWITCHED_OFF = {"hoodie.compact.inline": "false", "hoodie.parquet.small.file.limit": "0"}
 
 
@@ -120,3 +130,60 @@ def test_a_plan_that_workers_cannot_follow_is_an_error_and_stays(spark, path, wh
     else:
         assert e.value.file == f"{operation.partition}/{gone}"
         assert not list(Path(path, operation.partition).glob(f"*_{planned.scheduled}.parquet"))
+
+
+def written(path):
+    found = HudiTable.open(path).read(["id", "ts"], meta_columns=False).to_arrow()
+    return dict(zip(found["id"].to_pylist(), found["ts"].to_pylist(), strict=True))
+
+
+@pytest.mark.req("NEW-22")
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("engine", ["SIMPLE", "EXTENDIBLE_HASHING", "CONSISTENT_HASHING"])
+def test_writes_and_resizes_in_turn_leave_each_key_once(spark, tmp_path, engine):
+    path, draw, want = str(tmp_path / "t"), random.Random(engine), {}
+    HudiTable.create(
+        path, KEYED, name="t", table_type="MERGE_ON_READ", record_keys=["id"], partition_fields=["p"],
+        ordering_fields=["ts"],
+        options={
+            "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2", "hoodie.index.bucket.engine": engine,
+        },
+    )  # fmt: skip
+    for turn in range(2):
+        keys = {f"k{draw.randrange(60)}": turn for _ in range(40)}
+        want |= keys
+        rows = spark.createDataFrame([(k, "a", t) for k, t in keys.items()], "id string, p string, ts long")
+        options = {"hoodie.datasource.write.operation": "upsert", "hoodie.table.name": "t"}
+        rows.write.format("hudi").options(**options).mode("append").save(path)
+        assert written(path) == want
+        number = 2 << (turn + 1) if engine == "SIMPLE" else None
+        dry = hudi_spark.resize_buckets(spark, path, number, dry_run=True, options=FULL)
+        done = hudi_spark.resize_buckets(spark, path, plan=dry.plan, options=FULL)
+        assert bool(done.instant) == bool(dry.plan)
+        assert written(path) == want
+        assert HudiTable.open(path).verify(deep=True) == []
+    key = min(want)
+    assert [r.ts for r in spark.read.format("hudi").load(path).where(f"id = '{key}'").collect()] == [
+        want[key]
+    ]
+
+
+@pytest.mark.req("TM-16")
+def test_indexes_are_built_and_dropped_by_the_session_and_filters_use_them(spark, tmp_path):
+    path = str(tmp_path / "t")
+    for n in range(2):
+        frame = spark.createDataFrame(
+            [(n * 10 + i, f"p{i % 2}", n) for i in range(6)], "id int, p string, v int"
+        )
+        options = {**INDEXED, "hoodie.datasource.write.operation": "bulk_insert"}
+        frame.coalesce(1).write.format("hudi").options(**options).mode("append").save(path)
+    planned = hudi_spark.build_index(spark, path, "column_stats", mode="schedule").scheduled
+    built = hudi_spark.build_index(spark, path, ["column_stats", "record_index"])
+    assert built.executed[0] == planned
+    assert sorted(built.built) == ["column_stats", "record_index"]
+    table = HudiTable.open(path)
+    assert table.verify(deep=True) == []
+    reading = spark.read.format("hudi").option("hoodie.metadata.enable", "true")
+    assert reading.option("hoodie.enable.data.skipping", "true").load(path).where("v = 1").count() == 6
+    assert hudi_spark.drop_index(spark, path, "record_index").dropped == ("record_index",)
+    assert HudiTable.open(path).config.metadata_partitions == ("column_stats", "files")
