@@ -104,6 +104,25 @@ def test_replaced_groups_and_empty_partitions_go(table, path):
     assert table.upsert(rows(9)).inserted == 3  # a partition that was cleaned away comes back
 
 
+def test_an_overwrite_that_a_cleaning_was_past_before_it_was_there_is_cleaned_by_the_next(table, path):
+    """Apache Hudi takes the instant of a write seconds before its first file is there."""
+    write(table, range(2))
+    late = table.insert_overwrite(rows(2, "b"), options=OFF).instant
+    shown = {p: p.read_bytes() for p in (path / ".hoodie").glob(f"{late}.*")}
+    for file in shown:
+        file.unlink()
+    for step in range(3, 7):
+        table.upsert(rows(step, "a"), options=OFF)
+    assert HudiTable.open(str(path)).clean(options=KEEP_2).plan.earliest.time > late
+    for file, content in shown.items():
+        file.write_bytes(content)
+    for step in range(7, 10):
+        table.upsert(rows(step, "a"), options=OFF)
+    result = HudiTable.open(str(path)).clean(options=KEEP_2)
+    assert result.plan.files["b"]
+    assert [p.name for p in (path / "b").glob("*.parquet") if late not in p.name] == []
+
+
 @pytest.mark.req("TS-02")
 @pytest.mark.parametrize("left", ["requested", "inflight", "some files deleted", "all files deleted"])
 def test_the_next_cleaning_finishes_one_that_died(table, path, left):

@@ -23,13 +23,14 @@ from hudi_timeline.options.service_config import KEEP_COMMITS, KEEP_HOURS, KEEP_
 from hudi_timeline.services.pending_cleans import last_clean
 from hudi_timeline.services.savepoints import savepointed_files, savepoints
 from hudi_timeline.timeline.action_metadata import CleanMetadata, CleanPlan
-from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.active_timeline import Timeline, modified_at
 from hudi_timeline.timeline.instant import (
     COMPACTION,
     REPLACE_COMMIT,
     WRITE_ACTIONS,
     Instant,
     format_instant,
+    zone_of,
 )
 
 
@@ -123,8 +124,11 @@ def _touched(
     if set(last.savepoints) - set(savepoints(timeline)):
         return None  # what the savepoint kept may lie in any partition, not only in those of its commit
     found: set[str] = set()
+    zone = zone_of(snapshot.config.timezone)
     for instant in timeline.completed_writes():
-        if last.earliest_to_retain <= instant.time < earliest.time:
+        # Apache Hudi takes an instant before it shows it: a cleaning may have been past one that was not there yet.
+        late = (instant.completion or modified_at(instant, zone)) >= last.start
+        if (late or last.earliest_to_retain <= instant.time) and instant.time < earliest.time:
             metadata = snapshot.commits.get(instant)
             found.update(metadata.partition_to_stats, metadata.replaced)
     return found
