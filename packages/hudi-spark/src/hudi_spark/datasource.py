@@ -219,7 +219,10 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
             # Before the write: mode overwrite moves or deletes all that lies at the path.
             storage.delete_dir(self.folder)
         options, mode = self.options, self.mode
-        retried(options, lambda: execute(LocalEngine(types=DATA), storage, rows, options, mode=mode))
+        retried(
+            options,
+            lambda lost: execute(LocalEngine(types=DATA), storage, rows, options, mode=mode, lost=lost),
+        )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         self._storage().delete_dir(self.folder)

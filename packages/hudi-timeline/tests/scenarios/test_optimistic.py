@@ -8,12 +8,13 @@ import sys
 import textwrap
 import threading
 import time
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from rival_writers import RIVALS, Between, Input, make, rows, state
 
-from hudi_format.errors import ConcurrentWriterError, InvalidOptionError, WriteConflictError
+from hudi_format.errors import ConcurrentWriterError, InvalidOptionError, MissingFileError, WriteConflictError
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable, write_hudi
 from hudi_timeline.concurrency.locks.select import lock_of
@@ -291,3 +292,42 @@ def test_a_writer_that_is_killed_in_its_retry_leaves_nothing_visible(path):
     assert table.timeline.pending_writes() == ()
     assert table.verify(deep=True) == []
     assert ("m", "x") in state(path)[0]
+
+
+def without_older_versions(path):
+    """As a cleaning leaves it that goes by the newest versions."""
+    newest = {}
+    for file in sorted(
+        (p for p in Path(path).rglob("*.parquet") if ".hoodie" not in p.parts), key=_instant_of
+    ):
+        older = newest.get((file.parent, file.name[:36]))
+        if older is not None:
+            older.unlink()
+        newest[file.parent, file.name[:36]] = file
+
+
+def _instant_of(file):
+    return file.stem.rpartition("_")[2]
+
+
+def test_a_write_whose_base_file_was_rewritten_and_cleaned_meanwhile_is_run_again(path, monkeypatch):
+    def rival(path):
+        changes("ax", v=5)(path)
+        without_older_versions(path)
+
+    Between(monkeypatch, path, rival, DURING)
+    result = HudiTable.open(path).upsert(Input(rows("ax", "nx", ts=9)), options=TWICE)
+    assert result.retries == 1
+    assert state(path)[0]["a", "x"]["ts"] == 9
+
+
+def test_a_base_file_that_nobody_has_rewritten_is_missing(path, monkeypatch):
+    def lost(path):
+        changes("zx", v=5)(path)
+        for file in Path(path).rglob("*.parquet"):
+            if _instant_of(file) == HudiTable.open(path).timeline.completed_writes()[0].time:
+                file.unlink()
+
+    Between(monkeypatch, path, lost, DURING)
+    with pytest.raises(MissingFileError):
+        HudiTable.open(path).upsert(Input(rows("ax", ts=9)), options=TWICE)

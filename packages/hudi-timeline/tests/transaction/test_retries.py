@@ -26,10 +26,11 @@ class Attempts:
 
     def __init__(self, *errors):
         self.errors = list(errors)
-        self.made = 0
+        self.made = self.lost = 0
 
-    def __call__(self):
+    def __call__(self, lost=0):
         self.made += 1
+        self.lost = lost
         if self.errors:
             raise self.errors.pop(0)
         return Result()
@@ -46,7 +47,7 @@ def pauses(monkeypatch):
 def test_a_write_that_lost_is_run_again_as_often_as_asked(error):
     attempts = Attempts(error, error)
     result = retried(TWO, attempts)
-    assert (attempts.made, result.retries) == (3, 2)
+    assert (attempts.made, result.retries, attempts.lost) == (3, 2, 2)
     assert error.message in result.warnings[0]
 
 

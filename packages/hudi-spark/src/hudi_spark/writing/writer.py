@@ -51,7 +51,8 @@ def save_frame(
     store, asked = hadoop_options(given), without_hadoop_options(given)
     # A try that lost is run again with the frame's rows evaluated anew.
     result = retried(
-        asked, lambda: execute(SparkEngine(frame, store), storage, frame, asked, mode=mode or ERROR)
+        asked,
+        lambda lost: execute(SparkEngine(frame, store), storage, frame, asked, mode=mode or ERROR, lost=lost),
     )
     _last.result = result
     return result

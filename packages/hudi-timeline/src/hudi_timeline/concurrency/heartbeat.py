@@ -44,8 +44,8 @@ if hasattr(os, "register_at_fork"):  # the writes of the process that forked are
     os.register_at_fork(after_in_child=_running.clear)
 
 
-def heartbeat_path(instant: str) -> str:
-    return f"{FOLDER}/{instant}"
+def heartbeat_path(instant: str, folder: str = FOLDER) -> str:
+    return f"{folder}/{instant}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +181,10 @@ class Heartbeat:
         misses: int,
         clock: Callable[[], float],
         call: RunningCall | None = None,
+        folder: str = FOLDER,
     ) -> None:
         self.call = call
+        self._path = heartbeat_path(instant, folder)
         self._owned = Owned()
         self._storage = storage
         self.instant = instant
@@ -206,7 +208,7 @@ class Heartbeat:
             with _running_lock.threads:
                 _running[self.owner.token] = self
             # Not published: an instant that another writer has taken must stay its own.
-            storage.create(heartbeat_path(instant), self._content)
+            storage.create(self._path, self._content)
             self._last_beat = clock()
             self._thread.start()
         except BaseException:
@@ -240,12 +242,12 @@ class Heartbeat:
         A removed file is not created again: another writer took it away.
         """
         try:
-            if self._storage.info(heartbeat_path(self.instant)) is None:
+            if self._storage.info(self._path) is None:
                 self._lost = "its heartbeat file was removed"
                 self._stopping.put(None)
                 return
             with self._renewing:
-                self._storage.publish(heartbeat_path(self.instant), self._content)
+                self._storage.publish(self._path, self._content)
             self._last_beat = self._clock()
             self._problem = ""
         except StorageError as e:
@@ -267,7 +269,7 @@ class Heartbeat:
             reason += f" ({self._problem})" if self._problem else ""
         if not reason:
             with self._renewing:
-                owner = _read_owner(self._storage, self.instant)
+                owner = _read_owner(self._storage, self._path)
             if owner is None or owner.token != self.owner.token:
                 reason = "its heartbeat file was removed" if owner is None else "another writer holds it"
         if reason:
@@ -288,7 +290,7 @@ class Heartbeat:
         try:
             # It counts until its file is gone: who looks in between sees a writer that ends, not one that died.
             self.halt()
-            self._storage.delete(heartbeat_path(self.instant))
+            self._storage.delete(self._path)
         finally:
             self._stopping.put(None)  # an interrupt may have come before it was told to end
             self.call = _OVER
@@ -331,19 +333,21 @@ def start(
     *,
     clock: Callable[[], float] = time.monotonic,
     call: RunningCall | None = None,
+    folder: str = FOLDER,
 ) -> Heartbeat:
     """Start the heartbeat of a write, before its requested file is created.
 
     Args:
         clock: seconds that only grow, to tell missed beats.
         call: who writes, see `Heartbeat`.
+        folder: of heartbeats of another kind, which `instant` is the name of one of.
 
     Raises:
         FileExistsError: there is a heartbeat of this instant.
         StorageError: the first beat cannot be written.
     """
     give_up_abandoned()
-    return Heartbeat(storage, instant, interval_ms, misses, clock, call)
+    return Heartbeat(storage, instant, interval_ms, misses, clock, call, folder)
 
 
 def abandon(storage: Storage) -> None:
@@ -354,10 +358,10 @@ def abandon(storage: Storage) -> None:
         beat.give_up()
 
 
-def _read_owner(storage: Storage, instant: str) -> Owner | None:
+def _read_owner(storage: Storage, path: str) -> Owner | None:
     """Owner of a heartbeat: None without a file, an empty Owner where it is unknown."""
     try:
-        data = storage.read(heartbeat_path(instant))
+        data = storage.read(path)
     except FileNotFoundError:
         return None
     try:
@@ -384,14 +388,16 @@ def liveness(
     misses: int = DEFAULT_MISSES,
     *,
     now: Callable[[], float] = time.time,
+    folder: str = FOLDER,
 ) -> Liveness:
     """Liveness of the writer of `instant`.
 
     It is not without a heartbeat file, with one older than interval times misses (the longer of the
     writer's own and the given ones), or when its process is known to have ended.
     """
-    info = storage.info(heartbeat_path(instant))
-    owner = _read_owner(storage, instant) if info is not None else None
+    path = heartbeat_path(instant, folder)
+    info = storage.info(path)
+    owner = _read_owner(storage, path) if info is not None else None
     if info is None or owner is None:
         return Liveness(False, None, "it has no heartbeat")
     age_ms = int(now() * 1000) - info.mtime_ms

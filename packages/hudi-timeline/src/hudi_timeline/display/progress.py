@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from html import escape
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -218,6 +219,23 @@ def _console() -> Console:
     from rich.console import Console
 
     return Console(stderr=True)
+
+
+@dataclass
+class Phases:
+    """Seconds per phase, in order of execution."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    shown: Reporter = field(default_factory=Silent)
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        began = time.monotonic()
+        self.shown.phase(name)
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - began
 
 
 def reporter(what: str, asked: str = AUTO) -> Reporter:

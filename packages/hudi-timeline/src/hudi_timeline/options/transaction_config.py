@@ -33,6 +33,9 @@ from hudi_timeline.options.transaction_options import (
     NON_BLOCKING,
     OPTIMISTIC,
     OVERLAPPING,
+    PRECEDENCE_AFTER,
+    PRECEDENCE_WAIT_MS,
+    PRIORITY,
     RUNNING_WAIT_MS,
     WRITE_INSTANT,
     WRITE_SEED,
@@ -139,6 +142,9 @@ class TransactionConfig:
         early_strategy: the full name of a Java class.
         early_commits: whether commits since its begin are looked at then too.
         conflict_retries: how often a write that lost to another one is run again.
+        priority: class among writes and services that overlap.
+        precedence_after: lost tries after which a write has precedence; 0 for never.
+        precedence_wait_ms: how long others wait for it.
         running_wait_ms: how long the policy EAGER waits for a live pending write.
         instant: of the write; None for the clock's.
         seed: of the ids of new file groups; "" for random ones.
@@ -157,6 +163,9 @@ class TransactionConfig:
     early_strategy: str = value_of(EARLY_STRATEGY)
     early_commits: bool = value_of(EARLY_COMMITS)
     conflict_retries: int = value_of(CONFLICT_RETRIES)
+    priority: str = value_of(PRIORITY)
+    precedence_after: int = value_of(PRECEDENCE_AFTER)
+    precedence_wait_ms: int = value_of(PRECEDENCE_WAIT_MS)
     running_wait_ms: int = value_of(RUNNING_WAIT_MS)
     instant: str | None = given_value(WRITE_INSTANT)
     seed: str = value_of(WRITE_SEED)

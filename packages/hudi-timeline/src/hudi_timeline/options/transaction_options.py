@@ -343,6 +343,23 @@ CONFLICT_RETRIES = ConfigKey(
     "hoodie.write.num.retries.on.conflict.failures", whole(0, unit="tries"), "0", since="0.14.0",
     doc="How often a write is run again from its plan on, with a new instant, after it lost to another writer."
 )
+LOW, NORMAL, HIGH = "LOW", "NORMAL", "HIGH"
+PRIORITY = ConfigKey(
+    "hudi.write.priority", choice(LOW, NORMAL, HIGH), NORMAL, since="0.1.0",
+    doc="Class of a write or table service where several overlap: those of lower classes do not begin beside one that "
+    "is HIGH, and one that is LOW begins where no other write is open."
+)
+PRECEDENCE_AFTER = ConfigKey(
+    "hudi.write.precedence.after", whole(0, unit="tries"), "3", since="0.1.0",
+    doc="After how many tries that lost to others a write has precedence: no other one begins until it has ended, so "
+    "that its next try wins. A compaction has it where writes kept it from being planned at so many commits after it "
+    "was due, and at once where it is HIGH. 0: never."
+)
+PRECEDENCE_WAIT_MS = ConfigKey(
+    "hudi.write.precedence.wait_ms", whole(0, unit="milliseconds"), "60000", since="0.1.0",
+    doc="How long others wait for one with precedence or of a higher class, and it for those that are open, before "
+    "they go on; what a higher class held up for so long has precedence then."
+)
 CONFLICT_DETECTION = ConfigKey(
     "hudi.write.conflict.detection", choice(BY_FILE_GROUPS, BY_KEYS), BY_FILE_GROUPS, since="0.1.0",
     doc="keys: writers of other keys of one file group both succeed, the second made again on top of the first, and a "

@@ -6,11 +6,11 @@ collide, so two writes that insert one key into new files are not seen here (a s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from hudi_format.errors import ConcurrentWriterError, WriteConflictError
-from hudi_format.file_names import parse_log_file
+from hudi_format.errors import ConcurrentWriterError, MissingFileError, WriteConflictError
+from hudi_format.file_names import parse_base_file, parse_log_file
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.file_slices import pending_compactions
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
@@ -31,7 +31,7 @@ from hudi_timeline.transaction.conflict_strategies import (
     FileGroup,
 )
 from hudi_timeline.transaction.conflict_strategies import COMPACTION as PLANNED
-from hudi_timeline.transaction.write_basis import Changes
+from hudi_timeline.transaction.write_basis import Basis, Changes
 
 _SHOWN = 5
 
@@ -205,3 +205,33 @@ def clustered_groups(storage: Storage, clustering: Instant) -> frozenset[FileGro
         for group in plan.get("inputGroups") or ()
         for piece in group.get("slices") or ()
     )
+
+
+def refuse_cleaned(error: MissingFileError, begun: TableSnapshot, now: Callable[[], TableSnapshot]) -> None:
+    """Raise a conflict where others rewrote the file group of a missing file, which was cleaned.
+
+    A writer that had its instant first may complete a newer version of it than the write began with.
+
+    Args:
+        begun: the table when the write began.
+        now: gives the table as it is.
+
+    Raises:
+        WriteConflictError: the write would have lost to the one that rewrote the file group.
+    """
+    partition, _, name = error.file.rpartition("/")
+    file = parse_base_file(partition, name) or parse_log_file(partition, name)
+    if file is None:
+        return
+    there = now()
+    changes = Basis.of(begun.config, begun.timeline).changes(there.config, there.timeline)
+    for rival in changes.written:
+        if (partition, file.file_id) in there.commits.get(rival).file_groups():
+            raise WriteConflictError(
+                f"{rival.action} {rival.time} rewrote the file group of {error.file}, which was cleaned since",
+                table=there.storage.uri,
+                remedy="run the write again; it then builds on the other one's result.",
+                rival=rival.time,
+                groups=[(partition, file.file_id)],
+                file_groups=[f"{partition or '.'}/{file.file_id}"],
+            ) from error

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from hudi_format.errors import ConcurrentWriterError, MissingFileError, WriteConflictError
+from hudi_timeline.concurrency.precedence import HELD_UP
 from hudi_timeline.options.transaction_config import TransactionConfig, parse_transaction_options
 from hudi_timeline.options.transaction_options import (
     BY_KEYS,
@@ -60,6 +61,8 @@ def waited_for(
 ) -> T:
     """Result of `begin`, called again while it is refused because another write runs.
 
+    For how long it gives way to one that has precedence, `begin` says itself.
+
     Raises:
         ConcurrentWriterError: the other write runs on after `wait_ms`.
     """
@@ -69,8 +72,8 @@ def waited_for(
         try:
             return begin()
         except ConcurrentWriterError as e:
-            left = deadline - clock()
-            if not e.details.get("running") or left <= 0:
+            left = _LONGEST_LOOK_S if e.details.get(HELD_UP) else deadline - clock()
+            if not (e.details.get("running") or e.details.get(HELD_UP)) or left <= 0:
                 raise
         pause(min(look_s, left))
         look_s = min(2 * look_s, _LONGEST_LOOK_S)
@@ -163,12 +166,12 @@ class Tries:
 
 
 def retried(
-    options: Mapping[str, str], write: Callable[[], R], *, readings: int = 0, once: bool = False
+    options: Mapping[str, str], write: Callable[[int], R], *, readings: int = 0, once: bool = False
 ) -> R:
     """Result of a write, run again as its options say.
 
     Args:
-        write: one try, which begins with nothing that an earlier one looked up.
+        write: one try, which begins with nothing that an earlier one looked up; it is told how many have lost.
         readings: as of `Tries`.
         once: a dry run, which loses to nobody.
 
@@ -180,7 +183,7 @@ def retried(
     tries = Tries(0 if once else asked.conflict_retries, readings=readings, rebases=rebases)
     while True:
         try:
-            return tries.counted(write())
+            return tries.counted(write(len(tries.lost)))
         except MissingFileError as e:
             tries.read_again(e)
         except ConcurrentWriterError as e:

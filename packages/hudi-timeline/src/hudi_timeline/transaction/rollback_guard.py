@@ -18,7 +18,7 @@ from hudi_timeline.file_system_view.file_slices import merged_slices
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.options.transaction_options import CONCURRENCY_MODE, OPTIMISTIC, RUNNING_WAIT_MS
-from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import (
     COMPACTION,
@@ -36,6 +36,29 @@ def is_running(storage: Storage, pending: Instant, config: TransactionConfig) ->
     return heartbeat.liveness(
         storage, pending.time, config.heartbeat_interval_ms, config.heartbeat_misses
     ).alive
+
+
+def running_writes(snapshot: TableSnapshot, config: TransactionConfig) -> list[str]:
+    """Instants of pending writes whose writers are alive."""
+    return [i.time for i in snapshot.timeline.pending_writes() if is_running(snapshot.storage, i, config)]
+
+
+def dead_writes(snapshot: TableSnapshot, options: TransactionConfig, beating: Sequence[str]) -> list[Instant]:
+    """Pending writes to roll back, newest first, after log compactions.
+
+    Args:
+        beating: instants with a heartbeat, of a writer that is alive or dead.
+
+    Raises:
+        ConcurrentWriterError: the writer of one of them is alive.
+    """
+    dead = list(dead_log_compactions(snapshot.storage, snapshot.timeline, options, beating))
+    for pending in reversed(snapshot.timeline.pending_writes()):
+        if is_clustering(snapshot.storage, snapshot.timeline, pending):
+            continue
+        refuse_alive(snapshot.storage, pending, options)
+        dead.append(pending)
+    return dead
 
 
 def refuse_alive(storage: Storage, pending: Instant, config: TransactionConfig) -> None:

@@ -36,13 +36,15 @@ from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.concurrency.heartbeat import Heartbeat
 from hudi_timeline.concurrency.locks import provider as locks
 from hudi_timeline.concurrency.locks.select import lock_of
+from hudi_timeline.concurrency.precedence import FOLDER as CLAIMS
+from hudi_timeline.concurrency.precedence import Precedence
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, load_snapshot
 from hudi_timeline.metadata_table import mirror, upkeep
 from hudi_timeline.options.transaction_config import EAGER, TransactionConfig
 from hudi_timeline.options.transaction_options import ALLOW_EMPTY_COMMIT, BY_KEYS
 from hudi_timeline.table_config import BACKUP_FILE, OVERWRITE_ROOM, TableConfig
-from hudi_timeline.timeline.active_timeline import is_clustering, list_folder
+from hudi_timeline.timeline.active_timeline import list_folder
 from hudi_timeline.timeline.avro_files import empty_replace_request
 from hudi_timeline.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from hudi_timeline.timeline.instant import (
@@ -70,7 +72,7 @@ from hudi_timeline.transaction import (
 )
 from hudi_timeline.transaction.conflict_strategies import strategy_of
 from hudi_timeline.transaction.retries import waited_for
-from hudi_timeline.transaction.rollback_guard import is_running, refuse_alive
+from hudi_timeline.transaction.rollback_guard import running_writes
 
 log = logging.getLogger("hudi")
 
@@ -111,6 +113,7 @@ def begin_transaction(
     now: Callable[[], float] = time.time,
     caller: RunningCall | None = None,
     commits: CommitCache | None = None,
+    lost: int = 0,
 ) -> Transaction:
     """Begin a write: repair after crashes, take an instant, announce it.
 
@@ -123,6 +126,7 @@ def begin_transaction(
         caller: the call that ends the write; where it is over and the write is not ended, because of an interrupt,
             the next write rolls it back.  Without it the write goes on until it is ended.
         commits: what the caller has read of the table's commits.
+        lost: how many tries of the same write have lost to others.
 
     Raises:
         UnsupportedError: the feature gate, see `hudi_timeline.feature_gate`.
@@ -134,10 +138,15 @@ def begin_transaction(
     options = options or TransactionConfig()
     strategy_of(options)  # one that cannot be had stops the write before it begins
     lock = lock_of(storage, options, table_name=table.name)
-    return waited_for(
-        lambda: _begin(storage, lock, operation, action, options, now, caller, commits),
-        options.running_wait_ms,
-    )
+    precedence = Precedence(storage, options, lost=lost, caller=caller)
+    try:
+        return waited_for(
+            lambda: _begin(storage, lock, operation, action, options, now, caller, commits, precedence),
+            options.running_wait_ms,
+        )
+    except BaseException:
+        precedence.end()
+        raise
 
 
 def _begin(
@@ -149,6 +158,7 @@ def _begin(
     now: Callable[[], float],
     caller: RunningCall | None,
     commits: CommitCache | None,
+    precedence: Precedence,
 ) -> Transaction:
     """One try to begin; see `begin_transaction`."""
     with lock.held():
@@ -169,9 +179,10 @@ def _begin(
         )
         for newest in snapshot.instants[-1:]:
             snapshot.commits.get(newest)  # one that cannot be read stops the write before it begins
+        precedence.give_way(listed.has(CLAIMS), lambda: running_writes(snapshot, options))
         dead: list[Instant] = []
         if options.failed_writes == EAGER:
-            dead = _dead_writes(snapshot, options, beating)
+            dead = rollback_guard.dead_writes(snapshot, options, beating)
         no_metadata_table = not listed.has(metadata_config.FOLDER)
         snapshot, warning = upkeep.settle(snapshot, options, is_gone=no_metadata_table)
         if options.failed_writes == EAGER:
@@ -179,34 +190,12 @@ def _begin(
         snapshot = settings_change.settle(snapshot)
         snapshot, not_made = upkeep.build(snapshot, options)
         instant, beat = _announce(snapshot, action, options, now, RunningCall.here())
-    warnings = tuple(w for w in (warning, not_made) if w)
-    transaction = Transaction(snapshot, instant, action, operation, options, lock, beat, warnings)
+    warnings = tuple(w for w in (warning, not_made, precedence.warning) if w)
+    transaction = Transaction(snapshot, instant, action, operation, options, lock, beat, precedence, warnings)
     if options.failed_writes != EAGER:
-        transaction.beside_others = any(
-            is_running(storage, i, options) for i in snapshot.timeline.pending_writes()
-        )
+        transaction.beside_others = bool(running_writes(snapshot, options))
     beat.call = caller
     return transaction
-
-
-def _dead_writes(
-    snapshot: TableSnapshot, options: TransactionConfig, beating: Sequence[str]
-) -> list[Instant]:
-    """Pending writes to roll back, newest first, after log compactions.
-
-    Args:
-        beating: instants with a heartbeat, of a writer that is alive or dead.
-
-    Raises:
-        ConcurrentWriterError: the writer of one of them is alive.
-    """
-    dead = list(rollback_guard.dead_log_compactions(snapshot.storage, snapshot.timeline, options, beating))
-    for pending in reversed(snapshot.timeline.pending_writes()):
-        if is_clustering(snapshot.storage, snapshot.timeline, pending):
-            continue
-        refuse_alive(snapshot.storage, pending, options)
-        dead.append(pending)
-    return dead
 
 
 def _repair(
@@ -289,6 +278,7 @@ class Transaction:
         options: TransactionConfig,
         lock: locks.TableLock,
         beat: Heartbeat,
+        precedence: Precedence,
         warnings: tuple[str, ...] = (),
     ) -> None:
         self.storage = snapshot.storage
@@ -301,6 +291,7 @@ class Transaction:
         self._options = options
         self._lock = lock
         self._heartbeat = beat
+        self._precedence = precedence
         self._open = True
         self._mirrored = False
         self.committed = False
@@ -544,6 +535,7 @@ class Transaction:
         try:
             markers.delete(self.storage, self.instant)
             self._heartbeat.stop()
+            self._precedence.end()
         except (StorageError, OSError) as e:
             self.warnings.append(f"leftovers of the completed write {self.instant} could not be removed: {e}")
 
@@ -591,6 +583,7 @@ class Transaction:
                         rollback_executor.rollback_instant(now, own)
         finally:
             self._heartbeat.stop()
+            self._precedence.end()
 
     def _taken_away(self, what: str) -> ConcurrentWriterError:
         return ConcurrentWriterError(

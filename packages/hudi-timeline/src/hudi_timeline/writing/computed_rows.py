@@ -267,7 +267,7 @@ def _written(
     options: Mapping[str, str], validators: Sequence[Validator], *, dry_run: bool, keyed: bool = False,
 ) -> CommitResult:  # fmt: skip
 
-    def one_try() -> CommitResult:
+    def one_try(lost: int) -> CommitResult:
         scan = scan_of(None, where)
         given = _as_computed(scan, {**options, OPERATION: "upsert"}, keyed=keyed)
         scan = scan.select([RECORD_KEY, PARTITION_PATH, *scan.snapshot.schema.names])
@@ -289,6 +289,7 @@ def _written(
             validators=validators,
             read_from=read_from,
             dry_run=dry_run,
+            lost=lost,
         )
 
     return retried(options, one_try, readings=TRIES - 1, once=dry_run)

@@ -9,10 +9,9 @@ after that is rolled back.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow.compute as pc
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 from hudi_format.errors import (
     DuplicateKeyError,
     HudiError,
+    MissingFileError,
     SchemaError,
     TableExistsError,
     WriteConflictError,
@@ -33,7 +33,7 @@ from hudi_index.consistent_hashing import ConsistentBucketIndex, HashingMetadata
 from hudi_index.lookup import LookupCount, LookupTask
 from hudi_timeline import table_config
 from hudi_timeline.concurrency.running_call import RunningCall
-from hudi_timeline.display.progress import Reporter, Silent, reporter
+from hudi_timeline.display.progress import Phases, reporter
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.hashing_rings import load_rings, with_rings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
@@ -45,7 +45,7 @@ from hudi_timeline.services import inline_services
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import Timeline, modified_at
 from hudi_timeline.timeline.instant import zone_of
-from hudi_timeline.transaction import orphans, overwrite
+from hudi_timeline.transaction import conflict_resolution, orphans, overwrite
 from hudi_timeline.transaction.commit_callback import Callback, CommitNotice, callback_of, tell
 from hudi_timeline.transaction.conflict_report import writer_note
 from hudi_timeline.transaction.ring_files import NewRings, create_first_rings
@@ -86,23 +86,6 @@ log = logging.getLogger("hudi")
 
 
 @dataclass
-class _Phases:
-    """Seconds per phase, in order of execution."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    shown: Reporter = field(default_factory=Silent)
-
-    @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        began = time.monotonic()
-        self.shown.phase(name)
-        try:
-            yield
-        finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - began
-
-
-@dataclass
 class _Run:
     """State of one write: plan, checks, quarantine, timings, progress.
 
@@ -112,13 +95,14 @@ class _Run:
     plan: Plan
     again: Replanner
     mode: str
-    phases: _Phases
+    phases: Phases
     checks: Checks
     aside: QuarantineWriter
     engine: Engine[Any, Any]
     callback: Callback | None
     replacement: overwrite.Replacement | None = None
     dry_run: bool = False
+    lost: int = 0
 
     def screened(self, data: Any) -> Any:
         """Rows without invalid ones."""
@@ -142,6 +126,7 @@ def execute(
     rules: Mapping[str, str | pc.Expression] | None = None,
     read_from: Basis | None = None,
     dry_run: bool = False,
+    lost: int = 0,
 ) -> CommitResult:
     """Run one write; returns its result.
 
@@ -156,6 +141,7 @@ def execute(
             when the write begins, it is a WriteConflictError with `details["read_again"]`.
         dry_run: write nothing; the result says what the write would do.  Validators, which see written files, are not
             asked.
+        lost: how many tries of this write have lost to others.
 
     Raises:
         OptionError, SchemaError, UnsupportedError, RecordKeyError ...: before anything is written.
@@ -163,7 +149,7 @@ def execute(
         ConcurrentWriterError: another writer is at work, or changed the same file groups first.
         WriteFailedError and others: the write failed and was rolled back.
     """
-    phases = _Phases()
+    phases = Phases()
     with phases("plan"):
         config = parse_write_options(options)
         checks = Checks.of(config, validators, rules)
@@ -183,7 +169,7 @@ def execute(
     if plan is None:
         return CommitResult("", "", config.operation, storage.uri)
     again = Replanner(engine, data, config, understood, read_from)
-    run = _Run(plan, again, mode.lower(), phases, checks, aside, engine, callback, dry_run=dry_run)
+    run = _Run(plan, again, mode.lower(), phases, checks, aside, engine, callback, dry_run=dry_run, lost=lost)
     name = plan.storage.uri.rpartition("/")[2]
     with reporter(f"{plan.operation} {name}", engine.progress(config.progress)) as phases.shown:
         engine.on_progress = phases.shown.advance
@@ -251,11 +237,16 @@ def _transaction(run: _Run) -> Iterator[tuple[Transaction, TableConfig]]:
         try:
             with begin_transaction(
                 storage, table, action=action, operation=plan.operation_name.upper(), options=options,
-                caller=caller, commits=None if plan.snapshot is None else plan.snapshot.commits,
+                caller=caller, commits=None if plan.snapshot is None else plan.snapshot.commits, lost=run.lost,
             ) as transaction:  # fmt: skip
                 _plan_again(run, transaction)
                 run.aside.settle(transaction)
-                yield transaction, transaction.config
+                try:
+                    yield transaction, transaction.config
+                except MissingFileError as e:
+                    if not transaction.committed:
+                        conflict_resolution.refuse_cleaned(e, transaction.snapshot, transaction.now)
+                    raise
         except BaseException:
             # One that is to replace another goes with its room, or takes its place yet.
             if made and new is None:
@@ -532,7 +523,7 @@ def _route_and_write(
     frame: Any,
     latest: LatestSlices,
     plan: Plan,
-    phases: _Phases,
+    phases: Phases,
     transaction: Transaction,
     context: WriteContext,
     *,

@@ -68,10 +68,19 @@ def write(
         rows = _held(rows, options)
     guessed = types_are_guessed(data)
 
-    def one_try() -> CommitResult:
+    def one_try(lost: int) -> CommitResult:
         engine = LocalEngine(guessed=guessed)
         return _execute(
-            engine, storage, operation, rows, options, validators, rules, mode=mode, dry_run=dry_run
+            engine,
+            storage,
+            operation,
+            rows,
+            options,
+            validators,
+            rules,
+            mode=mode,
+            dry_run=dry_run,
+            lost=lost,
         )
 
     return retried(options, one_try, once=dry_run)
@@ -108,12 +117,13 @@ def _execute(
     *,
     mode: str = APPEND,
     dry_run: bool = False,
+    lost: int = 0,
 ) -> CommitResult:
     if options.get(OPERATION, "").lower() != f"{operation}_prepped":
         options = {**options, OPERATION: operation}
     return execute(
         engine, storage, data, options, mode=mode, validators=validators, rules=rules, read_from=read_from,
-        dry_run=dry_run,
+        dry_run=dry_run, lost=lost,
     )  # fmt: skip
 
 
@@ -187,12 +197,12 @@ def delete_where(
     engine = StoredRowsEngine if config.populate_meta_fields else LocalEngine
     wanted = [RECORD_KEY, PARTITION_PATH, *roots] if config.populate_meta_fields else roots
 
-    def one_try() -> CommitResult:
+    def one_try(lost: int) -> CommitResult:
         scan = scan_of(wanted, filter)
         read_from = Basis.of(scan.snapshot.config, scan.snapshot.timeline)
         return _execute(
             engine(), storage, "delete", scan.to_arrow(), options, validators, read_from=read_from,
-            dry_run=dry_run,
+            dry_run=dry_run, lost=lost,
         )  # fmt: skip
 
     return retried(options, one_try, readings=TRIES_TO_READ - 1, once=dry_run)

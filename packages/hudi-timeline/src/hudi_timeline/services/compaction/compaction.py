@@ -23,10 +23,13 @@ from hudi_format.errors import UnsupportedError, WriteConflictError
 from hudi_format.model import WriteStat
 from hudi_format.storage.open import flush
 from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.concurrency.precedence import Precedence
+from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.compaction_config import CompactionConfig, parse_compaction_options
+from hudi_timeline.options.transaction_options import HIGH, OVERLAPPING
 from hudi_timeline.services.compaction.compaction_executor import HARMED, execute
 from hudi_timeline.services.compaction.compaction_planner import (
     is_due,
@@ -52,6 +55,8 @@ from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan
 from hudi_timeline.timeline.instant import COMPACTION, INFLIGHT, REQUESTED, Instant, instant_path, zone_of
 from hudi_timeline.timeline.instant_generator import new_instant
+from hudi_timeline.transaction.retries import waited_for
+from hudi_timeline.transaction.rollback_guard import running_writes
 
 log = logging.getLogger("hudi")
 
@@ -223,12 +228,36 @@ def schedule(
         skipped = _skips(snapshot, config, only_if_due, clock_of(context, now))
         found = CompactionPlan() if skipped else plan or _plan(snapshot, config, clock_of(context, now))
         return ScheduleResult("", found, skipped or _nothing(found))
+    first = _has_precedence(context, config, clock_of(context, now))
+    standing = Precedence(storage, context.options, first=first, caller=RunningCall.here())
+    try:
+        return waited_for(lambda: _schedule(context, config, plan, only_if_due, now, standing), 0)
+    finally:
+        standing.end()
+
+
+def _schedule(
+    context: ServiceContext,
+    config: CompactionConfig,
+    plan: CompactionPlan | None,
+    only_if_due: bool,
+    now: Callable[[], float],
+    standing: Precedence,
+) -> ScheduleResult:
+    """One try to plan under the lock.
+
+    Raises:
+        ConcurrentWriterError: with precedence, it waits for open writes.
+    """
+    storage = context.storage
     with context.locked(also=HARMED, keep_metadata=True) as snapshot:
         marked, beating = markers.list_instants(storage), heartbeat.list_instants(storage)
         if marked or beating:  # left by an execution that died right after its commit
             snapshot = snapshot.reloaded()
             context.sweep(snapshot.timeline, marked, beating)
         clock = clock_of(context, now)
+        if standing.is_first and not (only_if_due and not is_due(snapshot.timeline, config, clock).is_due):
+            standing.give_way(True, lambda: running_writes(snapshot, context.options))
         skipped = _skips(snapshot, config, only_if_due, clock)
         if skipped:
             log.info("%s: no compaction is scheduled: %s", storage.uri, skipped)
@@ -246,6 +275,16 @@ def schedule(
         flush(storage, [path], written=False)
     log.info("%s: compaction %s of %d slices is scheduled", storage.uri, instant, len(plan.operations))
     return ScheduleResult(instant, plan)
+
+
+def _has_precedence(context: ServiceContext, config: CompactionConfig, clock: datetime) -> bool:
+    """Whether writes kept a compaction from being planned at so many commits that they are to wait for it."""
+    options = context.options
+    if options.mode not in OVERLAPPING or not options.precedence_after:
+        return False
+    due = is_due(context.look().timeline, config, clock)
+    patience = 0 if options.priority == HIGH else options.precedence_after
+    return due.is_due and due.delta_commits >= config.delta_commits + patience
 
 
 def refuse_copy_on_write(context: ServiceContext) -> None:
