@@ -84,6 +84,11 @@ class SparkProcess:
     def running(self) -> bool:
         return self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        """Its process and process group, which its JVM is in."""
+        return self._process.pid
+
     def close(self) -> None:
         """End the process and remove its files; more than once is fine."""
         if self._process.poll() is None:

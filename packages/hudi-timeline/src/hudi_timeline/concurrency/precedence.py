@@ -113,7 +113,7 @@ class Precedence:
             f"it waits for {waits_for}",
             table=self._storage.uri,
             remedy=f"it begins when that has ended, or {PRECEDENCE_WAIT_MS} is over.",
-            **{HELD_UP: True},
+            held_up=True,
         )
 
     def end(self) -> None:
