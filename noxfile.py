@@ -306,6 +306,28 @@ def simulation(session: nox.Session) -> None:
 
 
 @nox.session
+def rivals(session: nox.Session) -> None:
+    """Writers and services of one table that are killed and stopped, Apache Hudi among them: half an hour on ZooKeeper,
+    or what `-- --lock dynamodb --minutes 5 --spark 2` says (tools/soak/rivals.py)."""
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, *ENGINES)
+    usual = [
+        "--lock",
+        "zookeeper",
+        "--minutes",
+        "30",
+        "--spark",
+        "4",
+        "--python",
+        "2",
+        "--services",
+        "3",
+        "--apache",
+        "1",
+    ]
+    session.run("python", "tools/soak/rivals.py", *(session.posargs or usual))
+
+
+@nox.session
 def fuzz_smoke(session: nox.Session) -> None:
     """Every parser of untrusted bytes under coverage-guided fuzzing, a second each, on the same inputs each time.
 

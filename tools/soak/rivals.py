@@ -69,8 +69,9 @@ FRAME = {
     "hoodie.datasource.write.row.writer.enable": "false",
 }
 # Apache Hudi 0.15.0 takes an instant seconds before it shows it, so that a cleaning can be past an overwrite before
-# that is there; its archival then forgets which file groups were replaced, and their rows are there again.
-OF_APACHE = {"hoodie.archive.automatic": "false"}
+# that is there; its archival then forgets which file groups were replaced, and their rows are there again.  Its
+# compactions do not say that they are alive: a service rolls them back.
+OF_APACHE = {"hoodie.archive.automatic": "false", "hoodie.compact.inline": "false"}
 SERVICES = {
     COPY_ON_WRITE: ("clean", "archive"),
     MERGE_ON_READ: ("clean", "archive", "compact", "log_compact"),
@@ -374,7 +375,8 @@ class Rivals:
             place.path, SCHEMA, name="t", table_type=table_type, record_keys=["id"], partition_fields=["p"],
             ordering_fields=["ts"], options={k: v for k, v in place.options.items() if k.startswith("fs.")},
         )  # fmt: skip
-        table.insert(first.to_arrow(), options={**place.options, **OCC, NOTE: first.name})
+        own = {k: v for k, v in place.options.items() if not k.startswith("fs.")}  # the store is open
+        table.insert(first.to_arrow(), options={**own, **OCC, NOTE: first.name})
         self.history.end(first)
         more = {**(frame or {}), "hoodie.datasource.write.table.type": table_type}
         kinds: list[tuple[str, int, Callable[[], PythonProcess | SparkProcess]]] = [

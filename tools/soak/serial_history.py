@@ -10,14 +10,14 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from hudi_timeline import HudiTable
-from hudi_timeline.timeline.active_timeline import read_commit
 from hudi_timeline.timeline.archived_timeline import archived_actions
+from hudi_timeline.timeline.commit_metadata import COMPACT, CommitMetadata, read_commit
 from hudi_timeline.timeline.instant import WRITE_ACTIONS
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
@@ -160,16 +160,18 @@ def committed_batches(table: HudiTable) -> list[str]:
     """Names of the batches in a table's commits, active and archived, in the order of their instants."""
     notes: dict[str, str] = {}
     for instant, commit in archived_actions(table.storage, table.config, frozenset(WRITE_ACTIONS)):
-        if commit is not None:
-            _note(notes, instant.time, commit.extra)  # type: ignore[union-attr]
+        if isinstance(commit, CommitMetadata):
+            _note(notes, instant.time, commit)
     for instant in table.timeline.completed_writes():
-        _note(notes, instant.time, read_commit(table.storage, instant).extra)
+        _note(notes, instant.time, read_commit(table.storage, instant))
     return [notes[time] for time in sorted(notes)]
 
 
-def _note(notes: dict[str, str], time: str, extra: Mapping[str, str]) -> None:
-    if NOTE in extra:
-        notes[time] = extra[NOTE]
+def _note(notes: dict[str, str], time: str, commit: CommitMetadata) -> None:
+    if (
+        NOTE in commit.extra and commit.operation != COMPACT
+    ):  # Apache Hudi's inline one has the write's entries
+        notes[time] = commit.extra[NOTE]
 
 
 def rows_of(table: pa.Table) -> list[Row]:

@@ -62,6 +62,7 @@ from hudi_timeline.timeline.instant_generator import new_instant, wait_for_next_
 from hudi_timeline.transaction import (
     conflict_report,
     consistency_guard,
+    late_publication,
     orphans,
     overwrite,
     rollback_executor,
@@ -451,6 +452,8 @@ class Transaction:
             self._lock.verify()
             self._heartbeat.check()
             self._publish(metadata)
+            late = late_publication.check(self._lock, now, self.instant, self.action, metadata)
+            self.warnings += [late] if late else []
         except BaseException as e:
             # What a visible commit goes by stays, whatever has failed after it.
             visible = consistency_guard.may_be_there(self.storage, path)

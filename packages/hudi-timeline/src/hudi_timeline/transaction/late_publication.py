@@ -1,0 +1,99 @@
+"""Late publications: commits of a writer that had lost the lock when its file appeared.
+
+A process may be stopped between its last look at the lock and the creation of that file, for longer than its lease.
+Others may have rolled it back meanwhile, or have committed without knowing of it.  So it looks again afterwards: where
+the lock was its own all the time, nobody has done anything; else it takes the lock anew and takes back what must not
+stand.  Who has seen it in between finds a write that is gone, which is a conflict.
+"""
+
+from __future__ import annotations
+
+from hudi_format.errors import ConcurrentWriterError, LockError, WriteConflictError
+from hudi_format.storage.open import flush
+from hudi_timeline.concurrency.locks.provider import TableLock
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.timeline.active_timeline import completion_ms
+from hudi_timeline.timeline.commit_metadata import CommitMetadata
+from hudi_timeline.timeline.instant import INFLIGHT, REQUESTED, file_name, zone_of
+from hudi_timeline.transaction import rollback_executor
+from hudi_timeline.transaction.rollback_plan import make_rollback_plan
+from hudi_timeline.transaction.write_basis import Basis
+
+
+def check(
+    lock: TableLock, checked: TableSnapshot, instant: str, action: str, metadata: CommitMetadata
+) -> str:
+    """Check that the lock was not lost before the write was published; gives a warning, or "".
+
+    Args:
+        checked: the table under the lock, when the write was found to be free of conflicts.
+        metadata: what was published.
+
+    Raises:
+        ConcurrentWriterError: it was rolled back before, and is withdrawn.
+        WriteConflictError: others have changed the table since, and it is rolled back.
+    """
+    try:
+        lock.verify()
+    except LockError as e:
+        lost = e
+    else:
+        return ""
+    try:
+        lock.lock.release()
+        with lock.held():
+            return _settle(checked, instant, action, metadata, lost)
+    except LockError as e:
+        return (
+            f"the lock was lost while the write was published, and cannot be had again to look after it: {e}"
+        )
+
+
+def _settle(
+    checked: TableSnapshot, instant: str, action: str, metadata: CommitMetadata, lost: LockError
+) -> str:
+    now = checked.reloaded()
+    storage, timeline = now.storage, now.timeline
+    own = next((i for i in timeline.completed_writes() if (i.time, i.action) == (instant, action)), None)
+    if own is None:
+        raise _gone(storage.uri, instant, lost)
+    if not all(timeline.has_file(file_name(instant, action, state)) for state in (REQUESTED, INFLIGHT)):
+        # Its files are gone: nobody can have built on it.
+        storage.delete(own.path)
+        flush(storage, [own.path], written=False)
+        raise _gone(storage.uri, instant, lost)
+    known = Basis.of(checked.config, checked.timeline)
+    changes = known.changes(now.config, timeline)
+    others = [i for i in changes.written if i != own]
+    met = [i for i in others if _meets(now.commits.get(i), metadata)]
+    if not (met or changes.undone or changes.restores or changes.properties):
+        return ""
+    zone = zone_of(now.config.timezone)
+    published = completion_ms(own, zone)
+    if any(completion_ms(i, zone) >= published for i in others):  # it may stand on this one
+        return (
+            f"the lock was lost while the write was published ({lost.message}), and others have changed the same "
+            "before and after it, so that it cannot be taken back; compare the rows"
+        )
+    rollback_executor.rollback_instant(now, own, plan=make_rollback_plan(storage, timeline, own))
+    raise WriteConflictError(
+        f"the table changed after this process had lost the lock ({lost.message}), and the write is rolled back",
+        table=storage.uri,
+        instant=instant,
+        remedy="run the write again; it then builds on what is there.",
+        rival=max((i.time for i in met), default=""),
+    )
+
+
+def _meets(rival: CommitMetadata, ours: CommitMetadata) -> bool:
+    """Whether two writes that did not know of each other cannot both stand."""
+    return bool(rival.file_groups() & ours.file_groups()) or rival.schema_text != ours.schema_text
+
+
+def _gone(table: str, instant: str, lost: LockError) -> ConcurrentWriterError:
+    return ConcurrentWriterError(
+        f"this write was rolled back by another writer after this process had lost the lock ({lost.message})",
+        table=table,
+        instant=instant,
+        remedy="run the write again; where processes stop for long, raise the lease of the lock.",
+    )

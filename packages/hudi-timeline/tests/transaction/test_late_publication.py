@@ -1,0 +1,121 @@
+"""Writers that are stopped between their last look at the lock and the publication of their commit."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.errors import ConcurrentWriterError, LockError, WriteConflictError
+from hudi_timeline import HudiTable
+from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.concurrency.locks.file_system import FileSystemLock
+from hudi_timeline.transaction.transaction import Transaction
+
+SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
+OCC = {
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    "hoodie.write.lock.provider": "FileSystemBasedLockProvider",
+    "hoodie.clean.automatic": "false",
+}
+OWN = {"id": "a", "p": "x", "ts": 7}
+pytestmark = pytest.mark.req("CC-26")
+
+
+@pytest.fixture(params=["COPY_ON_WRITE", "MERGE_ON_READ"])
+def table(tmp_path, request):
+    HudiTable.create(
+        str(tmp_path / "t"), SCHEMA, name="t", table_type=request.param, record_keys=["id"],
+        partition_fields=["p"], ordering_fields=["ts"],
+    )  # fmt: skip
+    made = HudiTable.open(str(tmp_path / "t"), options=OCC)
+    made.insert([{"id": "a", "p": "x", "ts": 0}, {"id": "b", "p": "y", "ts": 0}])
+    return made
+
+
+@pytest.fixture
+def stopped(table, monkeypatch):
+    """Stops the next writer right before it publishes, or right after; its lock is taken away meanwhile."""
+
+    def at(*acts, after=()):
+        publish, waiting = Transaction._publish, [True]
+
+        def late(transaction, metadata):
+            ours = bool(waiting) and waiting.pop()
+            if ours:
+                transaction._lock.lock._storage.delete(transaction._lock.lock._path)
+                for act in acts:
+                    act(transaction)
+            publish(transaction, metadata)
+            for act in after if ours else ():
+                act(transaction)
+
+        monkeypatch.setattr(Transaction, "_publish", late)
+
+    return at
+
+
+def of_others(*rows):
+    return lambda _: HudiTable.open(_.storage.uri).upsert(list(rows), options=OCC)
+
+
+def rolled_back(transaction):
+    """As a cleaning does to whom it takes for dead."""
+    beat = json.loads(transaction.storage.read(heartbeat.heartbeat_path(transaction.instant)))
+    path = heartbeat.heartbeat_path(transaction.instant)
+    transaction.storage.publish(path, json.dumps({**beat, "started": "1", "pid": 4194303}).encode())
+    options = {**OCC, "hoodie.cleaner.policy.failed.writes": "LAZY"}
+    HudiTable.open(transaction.storage.uri).clean(options=options)
+    assert HudiTable.open(transaction.storage.uri).timeline.find(transaction.instant) is None
+
+
+def content(table):
+    table = HudiTable.open(table.uri)
+    assert table.verify(deep=True) == []
+    return {r["id"]: r["ts"] for r in table.read(["id", "ts"]).to_arrow().to_pylist()}
+
+
+def test_a_write_that_was_rolled_back_before_it_was_published_is_withdrawn(table, stopped):
+    stopped(rolled_back)
+    with pytest.raises(ConcurrentWriterError, match="rolled back by another writer"):
+        table.upsert([OWN])
+    assert content(table) == {"a": 0, "b": 0}
+    table.upsert([OWN])
+    assert content(table) == {"a": 7, "b": 0}
+
+
+def test_a_write_that_met_another_one_is_taken_back_and_run_again(table, stopped):
+    stopped(of_others({"id": "a", "p": "x", "ts": 5}))
+    with pytest.raises(WriteConflictError, match="is rolled back"):
+        table.upsert([OWN])
+    assert content(table) == {"a": 5, "b": 0}
+    stopped(of_others({"id": "a", "p": "x", "ts": 6}))
+    result = table.upsert([OWN], options={"hoodie.write.num.retries.on.conflict.failures": "1"})
+    assert result.retries == 1
+    assert content(table) == {"a": 7, "b": 0}
+
+
+def test_a_write_that_nobody_met_stands(table, stopped):
+    stopped()
+    table.upsert([OWN])
+    assert content(table) == {"a": 7, "b": 0}
+    stopped(of_others({"id": "b", "p": "y", "ts": 5}))
+    assert table.upsert([{**OWN, "ts": 8}]).warnings == ()
+    assert content(table) == {"a": 8, "b": 5}
+
+
+def test_what_others_have_built_on_stays_and_is_said(table, stopped):
+    stopped(of_others({"id": "a", "p": "x", "ts": 5}), after=[of_others({"id": "a", "p": "x", "ts": 9})])
+    result = table.upsert([OWN])
+    assert any("cannot be taken back" in w for w in result.warnings)
+    assert content(table)["a"] == 9
+
+
+def test_who_cannot_ask_for_the_lock_again_says_so(table, stopped, monkeypatch):
+    def unreachable(*_):
+        raise LockError("the server gives no answer")
+
+    stopped(lambda _: monkeypatch.setattr(FileSystemLock, "try_acquire", unreachable))
+    result = table.upsert([OWN], options={"hoodie.metadata.enable": "false"})
+    monkeypatch.undo()
+    assert any("gives no answer" in w for w in result.warnings)
+    assert content(table) == {"a": 7, "b": 0}
