@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
+from functools import reduce
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_format.errors import SchemaError
 from hudi_format.schema.arrow import equal_types, normalize_schema, required
+from hudi_format.schema.avro import from_avro, to_avro
 from hudi_format.schema.casts import convert
 
 # Types that the oldest Arrow we run on does not have yet.
@@ -178,3 +182,31 @@ def test_equal_types_look_at_values_only() -> None:
     assert not equal_types(pa.struct([("a", pa.int32())]), pa.struct([("b", pa.int32())]))
     assert not equal_types(two_level, pa.list_(pa.int64()))
     assert not equal_types(pa.int32(), two_level)
+
+
+def _of_lists(levels: int) -> pa.DataType:
+    return reduce(lambda kind, _: pa.list_(kind), range(levels), pa.int32())
+
+
+def _of_maps(levels: int) -> pa.DataType:
+    return reduce(lambda kind, _: pa.map_(pa.string(), kind), range(levels), pa.int32())
+
+
+def _of_structs(levels: int) -> pa.DataType:
+    return reduce(lambda kind, _: pa.struct([("a", kind)]), range(levels), pa.int32())
+
+
+@pytest.mark.parametrize(("nest", "most"), [(_of_lists, 49), (_of_maps, 49), (_of_structs, 98)])
+def test_a_type_that_is_nested_deeper_than_files_can_be_read_is_refused(
+    nest: Callable[[int], pa.DataType], most: int
+) -> None:
+    stored = normalize_schema(pa.schema([("v", nest(most))]))
+    file = pa.BufferOutputStream()
+    pq.write_table(pa.table({"v": pa.nulls(1, stored.field("v").type)}), file, store_schema=False)
+    assert pq.read_table(file.getvalue()).num_rows == 1
+    assert equal_types(from_avro(to_avro(stored, "t")).field("v").type, stored.field("v").type)
+    for levels in (most + 1, 2 * most):
+        with pytest.raises(SchemaError, match="column v is nested too deeply") as e:
+            normalize_schema(pa.schema([("v", nest(levels))]))
+        assert e.value.details["column"] == "v"
+        assert "as text" in e.value.remedy

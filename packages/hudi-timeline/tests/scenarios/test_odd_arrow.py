@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+
+from hudi_format.errors import SchemaError
+from hudi_timeline import HudiTable
 
 PROGRAM = Path(__file__).parents[1] / "support" / "odd_arrow.py"
 # How many tables of random columns are written; HUDI_ODD_ARROW=3000 is the long form.
@@ -23,3 +27,42 @@ def test_arrays_of_any_make_are_written_or_refused():
     assert counts["refused SchemaError"] >= COUNT // 10
     for operation in ("upsert", "insert", "bulk_insert", "deleted"):
         assert counts[operation] >= COUNT // 20, counts
+
+
+NESTED = pa.struct([pa.field("a", pa.int64(), nullable=False)])
+KEYS = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("operation", ["insert", "upsert", "bulk_insert"])
+def test_nulls_below_a_column_that_promises_none_are_refused_before_anything_is_written(
+    tmp_path, kind, operation
+):
+    table = HudiTable.create(
+        str(tmp_path / "t"),
+        KEYS.append(pa.field("v", NESTED)),
+        name="t",
+        record_keys="id",
+        ordering_fields="ts",
+        table_type=kind,
+    )
+    table.upsert([{"id": "a", "ts": 1, "v": {"a": 1}}])
+    before = sorted(tmp_path.rglob("*"))
+    inner = pa.StructArray.from_arrays([pa.array([1, None])], fields=list(NESTED))
+    rows = pa.table([["b", "c"], [2, 2], inner], schema=table.schema)
+    with pytest.raises(SchemaError, match=r"v\.a must not be null, but is null in row 1"):
+        getattr(HudiTable.open(table.uri), operation)(rows)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert HudiTable.open(table.uri).read().to_arrow().num_rows == 1
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int64()), NESTED, pa.map_(pa.string(), pa.int64())], ids=str)
+@pytest.mark.parametrize("field", ["ts", "s.ts"])
+def test_an_ordering_field_without_an_order_makes_no_table(tmp_path, field, kind):
+    schema = pa.schema([("id", pa.string()), ("ts", kind), ("s", pa.struct([("ts", kind)]))])
+    with pytest.raises(
+        SchemaError, match=f"ordering field '{field}': values of type .* are not comparable"
+    ) as e:
+        HudiTable.create(str(tmp_path / "t"), schema, name="t", record_keys="id", ordering_fields=field)
+    assert "choose an ordering field" in e.value.remedy
+    assert not (tmp_path / "t").exists()

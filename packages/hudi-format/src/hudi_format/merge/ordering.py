@@ -184,6 +184,15 @@ def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column
 
 
+def check_comparable(kind: pa.DataType) -> None:
+    """Check that values of a type have an order.
+
+    Raises:
+        SchemaError: they have none.
+    """
+    _family(kind)
+
+
 def _family(kind: pa.DataType) -> str:
     checks = {
         "null": pa.types.is_null,
@@ -356,4 +365,4 @@ def null_is_zero(column: pa.Array | pa.ChunkedArray | None) -> pa.Array | pa.Chu
     return pc.fill_null(column, 0)
 
 
-__all__ = ["of_column", "of_several", "same_class", "widened"]
+__all__ = ["check_comparable", "of_column", "of_several", "same_class", "widened"]

@@ -21,6 +21,8 @@ from hudi_format.schema.meta_fields import META_COLUMNS
 Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)
 
 _RESERVED = frozenset(META_COLUMNS)
+# Arrow reads no Parquet schema of more; a list or a map is two, and its elements.
+_MOST_LEVELS = 99
 
 
 def normalize_schema(schema: pa.Schema) -> pa.Schema:
@@ -67,29 +69,39 @@ def _check_names(names: Iterable[str], path: str) -> None:
         seen[name.lower()] = full
 
 
-def normalize_type(kind: pa.DataType, path: str) -> pa.DataType:
+def normalize_type(kind: pa.DataType, path: str, level: int = 1) -> pa.DataType:
     """The stored type of values of `kind`.
+
+    Args:
+        level: of groups of Parquet inside one another.
 
     Raises SchemaError, naming `path`, where there is none.
     """
     kind = unwrapped(kind)
+    if level > _MOST_LEVELS:
+        column = path.partition(".")[0]
+        raise SchemaError(
+            f"column {column} is nested too deeply: its files could not be read again",
+            remedy="write what lies deeper than 49 lists, or 98 structs, as text such as JSON.",
+            column=column,
+        )
     if is_any_list(kind):
         field = kind.value_field
-        return pa.list_(pa.field("element", normalize_type(field.type, f"{path}.element"), field.nullable))
+        element = normalize_type(field.type, f"{path}.element", level + 2)
+        return pa.list_(pa.field("element", element, field.nullable))
     if pt.is_map(kind):
-        key = normalize_type(kind.key_type, f"{path}.key")
+        key = normalize_type(kind.key_type, f"{path}.key", level + 2)
         if not pt.is_string(key):
             raise _refused(path, kind, "map keys must be text", "cast the keys to text.")
-        item = kind.item_field
-        return pa.map_(key, pa.field("value", normalize_type(item.type, f"{path}.value"), item.nullable))
+        value = normalize_type(kind.item_type, f"{path}.value", level + 2)
+        return pa.map_(key, pa.field("value", value, kind.item_field.nullable))
     if pt.is_struct(kind):
         fields = list(kind)
         if not fields:
             raise _refused(path, kind, "a struct without fields cannot be stored", "drop the column.")
         _check_names((f.name for f in fields), f"{path}.")
-        return pa.struct(
-            [pa.field(f.name, normalize_type(f.type, f"{path}.{f.name}"), f.nullable) for f in fields]
-        )
+        found = (normalize_type(f.type, f"{path}.{f.name}", level + 1) for f in fields)
+        return pa.struct([pa.field(f.name, t, f.nullable) for f, t in zip(fields, found, strict=True)])
     if pt.is_fixed_size_binary(kind):
         return pa.binary()
     if pt.is_timestamp(kind):

@@ -134,8 +134,9 @@ def exactly(
 def _value(array: pa.Array, index: int) -> object:
     try:
         return array[index].as_py()
-    except ValueError:  # nanoseconds that Python's types do not hold
-        return str(array[index])
+    except (ValueError, OverflowError):  # nanoseconds, and years, that Python's types do not hold
+        value = array[index]
+        return f"{value.value} {array.type}" if pt.is_temporal(array.type) else str(value)
 
 
 class _LossError(ValueError):

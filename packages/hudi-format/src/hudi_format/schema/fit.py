@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -145,9 +146,11 @@ def fit(rows: Batch, schema: pa.Schema, *, first: int = 0, exact: Exact) -> Batc
         try:
             if not _same(column.type, field.type):
                 column = convert(column, field.type, name, float_digits=True, exact=exact)
+            else:
+                _refuse_nulls_inside(column, field)
             if not field.nullable and column.null_count:
                 missing = pc.index(column.is_null(), True).as_py()
-                raise MisfitError(name, missing, None, column.type, field.type, "it must not be null")
+                raise _absent(name, missing, field)
         except MisfitError as e:
             raise _refused(e, first) from None
         rows = rows.set_column(index, field.with_nullable(True).with_type(column.type), column)
@@ -160,11 +163,59 @@ def unlike(rows: pa.Schema, schema: pa.Schema) -> list[tuple[int, pa.Field]]:
     for index, given in enumerate(rows):
         at = schema.get_field_index(given.name)
         field = schema.field(at) if at >= 0 else None
+        # That a column says to have no nulls is not believed: Arrow lets any array stand in it.
         if field is not None and not (
-            _same(given.type, field.type) and (field.nullable or not given.nullable)
+            _same(given.type, field.type) and field.nullable and not _requires(field.type)
         ):
             out.append((index, field))
     return out
+
+
+def _requires(kind: pa.DataType) -> bool:
+    """Whether values of a type hold some that must not be null, keys of maps apart."""
+    if pt.is_dictionary(kind) or not pt.is_nested(kind):
+        return False
+    inner = [kind.item_field] if pt.is_map(kind) else [kind.field(n) for n in range(kind.num_fields)]
+    return any(not f.nullable or _requires(f.type) for f in inner)
+
+
+def _absent(path: str, row: int, field: pa.Field) -> MisfitError:
+    return MisfitError(path, row, None, field.type, field.type, "it must not be null")
+
+
+def _refuse_nulls_inside(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> None:
+    """Check a column of the wanted type; what is converted is checked by that.
+
+    Raises:
+        MisfitError: a null below the column where none may be.
+    """
+    if column.type != field.type or not _requires(field.type):
+        return
+    first = 0
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        _check_inside(chunk, field.type, field.name, np.arange(first, first + len(chunk)))
+        first += len(chunk)
+
+
+def _check_inside(array: pa.Array, kind: pa.DataType, path: str, rows: np.ndarray) -> None:
+    """`rows` are the numbers of the rows that the values stand in."""
+    if not _requires(kind):
+        return
+    if array.null_count:  # what lies below a null is no value
+        array, rows = array.drop_null(), rows[np.asarray(array.is_valid(), dtype=bool)]
+    if pt.is_struct(kind):
+        inner = [(array.field(n), f, f"{path}.{f.name}") for n, f in enumerate(kind)]
+    else:
+        field = kind.item_field if pt.is_map(kind) else kind.value_field
+        values = (array.items if pt.is_map(kind) else array.values).slice(
+            array.offsets[0].as_py(), array.offsets[-1].as_py() - array.offsets[0].as_py()
+        )
+        inner = [(values, field, f"{path}.{'value' if pt.is_map(kind) else 'element'}")]
+        rows = np.repeat(rows, np.diff(array.offsets.to_numpy()))
+    for values, field, full in inner:
+        if not field.nullable and values.null_count:
+            raise _absent(full, int(rows[pc.index(values.is_null(), True).as_py()]), field)
+        _check_inside(values, field.type, full, rows)
 
 
 def _same(kind: pa.DataType, target: pa.DataType) -> bool:

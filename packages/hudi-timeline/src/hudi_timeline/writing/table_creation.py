@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
 import pyarrow as pa
 
 from hudi_format.errors import ConflictingOptionError, OptionError, SchemaError, TableExistsError
+from hudi_format.merge.ordering import check_comparable
 from hudi_format.merge.user_merger import parse_merge
 from hudi_format.schema.arrow import equal_types, normalize_schema
 from hudi_format.schema.avro import to_avro
@@ -29,7 +30,7 @@ from hudi_timeline.options.user_options import as_options
 from hudi_timeline.table_version import WRITE_VERSION
 from hudi_timeline.writing import bucket_index
 from hudi_timeline.writing.engine import DATA
-from hudi_timeline.writing.keys import key_spec_of
+from hudi_timeline.writing.keys import key_spec_of, type_of
 from hudi_timeline.writing.new_table import table_properties
 from hudi_timeline.writing.write_plan import require
 from hudi_timeline.writing.write_schema import about_utc, about_zones
@@ -93,6 +94,7 @@ def create_table(
         require(normal, columns, what, storage)
     if ordering:
         require(normal, ordering, "ordering", storage)
+        _check_ordering(normal, ordering, storage)
     bucket = bucket_index.settings(
         config, key_spec, None, config.index_type or SIMPLE, None, table=storage.uri
     )
@@ -123,6 +125,18 @@ def create_table(
 
 # What a table without these has.
 _NONE: dict[str, str] = {table_options.RECORD_KEY: "", table_options.PARTITION: ""}
+
+
+def _check_ordering(schema: pa.Schema, fields: Sequence[str], storage: Storage) -> None:
+    """Refuse ordering fields whose values have no order: no write of a table with them would go through."""
+    for name in fields:
+        kind = type_of(schema, name)
+        try:
+            if kind is not None:
+                check_comparable(kind)
+        except SchemaError as e:
+            e.message = f"ordering field {name!r}: {e.message}"
+            raise e.at(table=storage.uri) from None
 
 
 def _check_same(storage: Storage, schema: pa.Schema, as_given: pa.Schema, options: Mapping[str, str]) -> None:
