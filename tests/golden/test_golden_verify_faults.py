@@ -16,6 +16,7 @@ from hudi_format.model import join_path
 from hudi_format.storage.local import LocalStorage
 from hudi_index.bloom.filter import parse_filter
 from hudi_index.bloom.key_observer import BLOOM, TYPE_CODE
+from hudi_timeline.metadata_table.reader import MetadataTable
 from hudi_timeline.table import HudiTable
 from hudi_timeline.timeline.avro_files import parse
 from hudi_timeline.timeline.commit_metadata import read_commit
@@ -322,3 +323,66 @@ def test_a_fault_is_named_and_repaired(tmp_path, version, name, plant, left):
     assert all(now.get(n) == d or now[f"{result.folder}/{n}"] == d for n, d in before.items())
     if not left and plant is not key_that_the_record_index_does_not_know:
         assert_same_answer(read().to_arrow(), table.question(SNAPSHOT).expected())
+
+
+# --- indexes by value ------------------------------------------------------------------------------------
+
+
+def _without_the_first(records):
+    return records.slice(1)
+
+
+def _of_other_keys(records):
+    keys = pc.replace_substring(records.column("key"), "id-000", "id-900")
+    return records.set_column(0, "key", keys)
+
+
+def _with(records, **values):
+    """Records whose statistics say something else."""
+    name = "ColumnStatsMetadata"
+    changed = [{**s, **{n: v(s) for n, v in values.items()}} for s in records.column(name).to_pylist()]
+    at = records.column_names.index(name)
+    return records.set_column(at, name, pa.array(changed, records.schema.field(name).type))
+
+
+def _of_the_least(records):
+    """Bounds of one value each."""
+    return _with(records, maxValue=lambda s: s["minValue"])
+
+
+def _of_one_row_more(records):
+    return _with(records, valueCount=lambda s: s["valueCount"] + 1)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("version", ["v8", "v9"])
+@pytest.mark.parametrize(
+    ("partition", "change", "code"),
+    [
+        ("secondary_index_idx_second", _without_the_first, "mdt-secondary-index"),
+        ("secondary_index_idx_second", _of_other_keys, "mdt-secondary-index"),
+        ("partition_stats", lambda records: records.slice(0, 0), None),  # then it says nothing
+        ("partition_stats", _without_the_first, "mdt-partition-stats"),
+        ("partition_stats", _of_the_least, "mdt-partition-stats"),
+        ("expr_index_idx_expr", _of_one_row_more, "mdt-expression-index"),
+    ],
+)
+def test_indexes_by_value_that_disagree_with_rows_are_found(
+    opened, monkeypatch, version, partition, change, code
+):
+    (table,) = golden(version, "mdt_secondary_and_expression")
+    read = opened(table)
+    scan = MetadataTable.scan
+
+    def changed(self, name):
+        records = scan(self, name)
+        if name == partition == "partition_stats":
+            # Of the table's own columns: those of the meta columns are not compared.
+            own = pc.invert(
+                pc.starts_with(pc.struct_field(records.column("ColumnStatsMetadata"), "columnName"), "_")
+            )
+            records = records.filter(own)
+        return change(records) if name == partition else records
+
+    monkeypatch.setattr(MetadataTable, "scan", changed)
+    assert {f.code for f in read.verify(deep=True)} == ({code} if code else set())

@@ -181,3 +181,15 @@ def test_known_keys_of_an_insert_are_dropped_by_the_index(storage):
     result = write(storage, rows(("k1", "p2", 2, "b"), ("n", "p1", 1, "a")), "insert", **drop)
     assert (result.lookup.index, result.lookup.opened, result.inserted) == (RECORD_INDEX, 0, 1)
     assert content(storage)[0] == ("k1", "p1", "a")
+
+
+def test_base_files_are_read_whatever_the_index_says_of_their_logs(storage):
+    made = {**INDEXED, **MADE, TYPE: "MERGE_ON_READ"}
+    write(storage, FIRST, **made)
+    write(storage, rows(("k1", "p1", 2, "")), "delete", **made)
+    table = HudiTable._of(storage)
+    by_key = {"filter": "_hoodie_record_key = 'k1'", "options": {"hoodie.metadata.enable": "true"}}
+    assert table.read(**by_key).count() == 0
+    assert table.read(**by_key, query="read_optimized").count() == 1
+    aside = {**by_key["options"], "hoodie.datasource.merge.type": "skip_merge"}
+    assert table.read(filter=by_key["filter"], options=aside).count() == 1

@@ -4,6 +4,7 @@
     column_stats      a file whose bounds no passing row has
     bloom_filters     a base file that has none of the keys that pass
     record_index      a file group that none of the keys that pass is in
+    secondary_index_X a file group that none of the keys with a value that passes is in
 
 A file is ruled out where no row in it can pass; whatever an index does not say rules nothing out, and an index that
 cannot be read, or contradicts the table, leaves out no file at all, with a warning.  Whether bounds admit the filter is
@@ -16,6 +17,7 @@ Source: HoodieFileIndex, ColumnStatsIndexSupport and RecordLevelIndexSupport of 
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +34,13 @@ from hudi_index.bloom.probe import Probe, filter_text
 from hudi_index.hashing.name_ids import file_name_id, name_id
 from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table import records as r
-from hudi_index.metadata_table.keys import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS, RECORD_INDEX
+from hudi_index.metadata_table.keys import (
+    BLOOM_FILTERS,
+    COLUMN_STATS,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX,
+)
 from hudi_index.metadata_table.merger import STATS
 from hudi_timeline.file_system_view.bucket_files import fixed_values
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
@@ -42,6 +50,9 @@ from hudi_timeline.metadata_table.reader import UNUSABLE, MetadataTable
 _LOOKED_UP = 1000
 # A bloom filter has 430 kB by default: of more files they are not read.
 _MOST_BLOOMS = 256
+# Values of one filter that a secondary index is asked for.
+_MOST_VALUES = 1000
+INDEX_DEFINITIONS = ".hoodie/.index_defs/index.json"
 # Each float column is asked for three times, see `_cases`.
 _MOST_FLOATS = 2
 
@@ -86,6 +97,8 @@ class DataSkipping:
         columns: those that the filter needs.
         parts: filters that all must hold where this one does, each with the columns that it needs.
         from_path: columns whose values paths say, not files.
+        newest: whether the rows are those of the newest state, which alone indexes of keys know; those of base files
+            without the logs beside them are not.
     """
 
     snapshot: TableSnapshot
@@ -94,6 +107,7 @@ class DataSkipping:
     columns: tuple[str, ...]
     parts: tuple[tuple[pc.Expression, tuple[str, ...]], ...]
     from_path: frozenset[str] = frozenset()
+    newest: bool = True
 
     def skipped(self, slices: Sequence[FileSlice], logged_by: frozenset[str] | None = None) -> Skipped:
         """Files of slices that are ruled out.
@@ -129,6 +143,7 @@ class DataSkipping:
             if by is None or RECORD_KEY in by:
                 left = [s for s in chosen if not _gone(s, out)]
                 out |= self._by_key(table, left)
+            out |= self._by_value(table, [s for s in chosen if not _gone(s, out)], by)
         return out
 
     def _columns(self, by: frozenset[str] | None) -> list[str]:
@@ -194,11 +209,64 @@ class DataSkipping:
             return {}
         keys = values.drop_null().filter(pc.not_equal(values.drop_null(), ""))
         out: dict[str, str] = {}
-        if RECORD_INDEX in table.partitions and self.snapshot.as_of is None:
-            out = _outside(table, slices, keys)
+        if self._asks_key_indexes(table):
+            out = _outside(table, slices, keys, RECORD_INDEX)
         if BLOOM_FILTERS in table.partitions:
             out |= _by_blooms(table, [s for s in slices if not _gone(s, out)], keys)
         return out
+
+    def _asks_key_indexes(self, table: MetadataTable) -> bool:
+        return RECORD_INDEX in table.partitions and self.snapshot.as_of is None and self.newest
+
+    def _by_value(
+        self, table: MetadataTable, slices: Sequence[FileSlice], by: frozenset[str] | None
+    ) -> dict[str, str]:
+        """Files of groups without any key that has a value that passes, by secondary indexes."""
+        indexes = [p for p in table.partitions if p.startswith(SECONDARY_INDEX)]
+        if (
+            not slices
+            or not indexes
+            or not self._asks_key_indexes(table)
+            or self.snapshot.evolution is not None
+        ):
+            return {}
+        columns = secondary_columns(self.snapshot)
+        out: dict[str, str] = {}
+        for index in indexes:
+            column = columns.get(index, "")
+            left = [s for s in slices if not _gone(s, out)]
+            if not left or column in self.from_path or not (by is None or column in by):
+                continue
+            values = fixed_values(column, self.schema, self.parts)
+            if values is None or len(values) > _MOST_VALUES or pa.types.is_date(values.type):
+                continue
+            prefixes = [k.secondary_prefix(None if v is None else str(v)) for v in values.to_pylist()]
+            found = table.by_prefix(index, prefixes)
+            live = [e for b in found.to_batches() for e in r.secondary_entries(b) if not e.is_deleted]
+            keys = pa.array(sorted({e.record_key for e in live}), pa.string())
+            out |= _outside(table, left, keys, index)
+        return out
+
+
+def secondary_columns(snapshot: TableSnapshot) -> dict[str, str]:
+    """Column of each secondary index, by the name of its metadata partition.
+
+    Raises:
+        CorruptFileError: the definitions of indexes cannot be read.
+    """
+    try:
+        said = json.loads(snapshot.storage.read(INDEX_DEFINITIONS))["indexDefinitions"]
+        return {
+            str(name): str(one["sourceFields"][0])
+            for name, one in said.items()
+            if name.startswith(SECONDARY_INDEX) and len(one["sourceFields"]) == 1
+        }
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError, KeyError, AttributeError) as e:
+        raise CorruptFileError(
+            f"the definitions of indexes cannot be read: {e!r}", file=INDEX_DEFINITIONS
+        ) from None
 
 
 def admitted(
@@ -325,8 +393,12 @@ def _cases(name: str, low: pa.Scalar, high: pa.Scalar, *, has_nulls: bool) -> li
     return [within, *([equals(name, pa.scalar(v, low.type))] for v in (math.nan, math.inf))]
 
 
-def _outside(table: MetadataTable, slices: Sequence[FileSlice], keys: pa.Array) -> dict[str, str]:
-    """Files of groups that the record index has none of the keys in."""
+def _outside(table: MetadataTable, slices: Sequence[FileSlice], keys: pa.Array, named: str) -> dict[str, str]:
+    """Files of groups that the record index has none of the keys in.
+
+    Args:
+        named: the index that the keys come from.
+    """
     found = [loc for b in table.lookup(RECORD_INDEX, keys).to_batches() for loc in r.locations(b)]
     wanted = {(loc.partition, loc.file_id) for loc in found}
     if not table.is_current():
@@ -339,7 +411,7 @@ def _outside(table: MetadataTable, slices: Sequence[FileSlice], keys: pa.Array) 
             f"the record index has the key {strange[0].key!r} in {strange[0].file_id}, which was replaced",
             table=table.storage.uri,
         )
-    return {f.path: RECORD_INDEX for s in slices if (s.partition, s.file_id) not in wanted for f in _files(s)}
+    return {f.path: named for s in slices if (s.partition, s.file_id) not in wanted for f in _files(s)}
 
 
 def _by_blooms(table: MetadataTable, slices: Sequence[FileSlice], keys: pa.Array) -> dict[str, str]:
@@ -367,4 +439,4 @@ def _unusable(snapshot: TableSnapshot, error: HudiError) -> str:
     )
 
 
-__all__ = ["NOTHING", "DataSkipping", "Skipped", "admitted"]
+__all__ = ["NOTHING", "DataSkipping", "Skipped", "admitted", "secondary_columns"]

@@ -106,6 +106,10 @@ class MergedSource(SnapshotSource):
         columns = copied_columns(config, self.snapshot.schema)
         return PartitionPruner(self.predicate.expression, self.schema, config, columns, exact=False)
 
+    @property
+    def _is_newest(self) -> bool:
+        return not self.unmerged
+
     def _wanted(self) -> PartitionFilter | None:
         """Filter of the partitions to list."""
         return self._pruner()

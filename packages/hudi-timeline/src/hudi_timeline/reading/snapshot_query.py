@@ -202,6 +202,11 @@ class SnapshotSource:
         dropped = choice.dropped(groups, self.snapshot)
         return files.filter(pa.array([g not in dropped for g in groups])) if dropped else files
 
+    @property
+    def _is_newest(self) -> bool:
+        """Whether the rows are those of the newest state, not of base files beside logs."""
+        return self.snapshot.config.table_type != "MERGE_ON_READ"
+
     def _skipped(
         self, slices: Sequence[FileSlice], logged_by: frozenset[str] | None = None
     ) -> Skipped | None:
@@ -214,7 +219,9 @@ class SnapshotSource:
         from_path = frozenset(c.name for c in self.columns if c.source == FROM_PATH)
         whole = self.predicate
         parts = tuple((p.expression, p.columns) for p in whole.parts or (whole,))
-        skipping = DataSkipping(self.snapshot, self.schema, whole.expression, whole.columns, parts, from_path)
+        skipping = DataSkipping(
+            self.snapshot, self.schema, whole.expression, whole.columns, parts, from_path, self._is_newest
+        )
         return skipping.skipped(slices, logged_by)
 
     def _not_skipped(self, files: pa.Table) -> tuple[pa.Table, tuple[str, ...]]:

@@ -36,7 +36,8 @@ from hudi_timeline.metadata_config import FILES, FOLDER, built
 from hudi_timeline.metadata_table.reader import partition_slices
 from hudi_timeline.reading.metadata_listing import GONE, NOT_LISTED, OTHER_SIZE, differences
 from hudi_timeline.table_config import META_FOLDER
-from hudi_timeline.verify.check_keys import SliceKeys
+from hudi_timeline.verify.check_keys import ScanOf, SliceKeys
+from hudi_timeline.verify.check_value_indexes import check_value_indexes
 from hudi_timeline.verify.findings import VerifyReport
 from hudi_timeline.verify.table_state import Removed, TableState
 
@@ -141,7 +142,9 @@ _FIELDS = {
 _FILE_ID_DIGITS = 24  # of base64, the last of a bloom filter's key
 
 
-def check_indexes(facts: TableState, slices: list[SliceKeys] | None, report: VerifyReport) -> None:
+def check_indexes(
+    facts: TableState, slices: list[SliceKeys] | None, scan_of: ScanOf | None, report: VerifyReport
+) -> None:
     """Run the deep metadata table checks.
 
     Args:
@@ -162,6 +165,15 @@ def check_indexes(facts: TableState, slices: list[SliceKeys] | None, report: Ver
         _check_blooms(facts, footers, report)
     if RECORD_INDEX in partitions and slices is not None:
         _check_record_index(facts, slices, report)
+    if slices is not None and scan_of is not None:
+        check_value_indexes(facts, scan_of, lambda: _rows_of_files(facts), report)
+
+
+def _rows_of_files(facts: TableState) -> dict[str, int]:
+    """Number of rows of each base file, where its footer can be read."""
+    paths = [p for p in _base_paths(facts) if p.endswith(".parquet")]
+    groups = zip(paths, facts.each(lambda p: _groups(facts, p), paths), strict=True)
+    return {p: sum(g.num_rows for g in of) for p, of in groups if of is not None}
 
 
 def _base_paths(facts: TableState) -> list[str]:

@@ -190,6 +190,9 @@ KINDS: dict[str, FindingKind] = {
     "mdt-column-stats": _error(_MDT, repairable=True),
     "mdt-bloom": _error(_MDT, repairable=True),
     "mdt-record-index": _error(_MDT, repairable=True),
+    "mdt-partition-stats": _error(_MDT, repairable=True),
+    "mdt-secondary-index": _error(_MDT, repairable=True),
+    "mdt-expression-index": _error(_MDT, repairable=True),
     # leftovers
     "markers-left": _info(),
     "heartbeat-left": _info(),

@@ -92,7 +92,7 @@ def _verify(
 
         check_buckets(facts, report, slices)
     if not facts.is_metadata:
-        _check_metadata_table(facts, report, slices, deep=deep, workers=workers)
+        _check_metadata_table(facts, report, slices, scan_of, deep=deep, workers=workers)
     return facts
 
 
@@ -125,6 +125,7 @@ def _check_metadata_table(
     facts: TableState,
     report: VerifyReport,
     slices: list[check_keys.SliceKeys] | None,
+    scan_of: ScanOf | None,
     *,
     deep: bool,
     workers: int | None,
@@ -147,6 +148,6 @@ def _check_metadata_table(
     damaged = any(f.severity == "error" for f in found)
     if deep and not damaged and not report.names(metadata_config.FOLDER):
         try:
-            check_metadata_table.check_indexes(facts, slices, report)
+            check_metadata_table.check_indexes(facts, slices, scan_of, report)
         except HudiError as e:
             report.add("mdt-unreadable", e.file or metadata_config.FOLDER, e.message, e.instant)
