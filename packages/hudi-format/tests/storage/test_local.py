@@ -141,3 +141,40 @@ def test_a_stale_checksum_without_its_file_goes_when_the_file_comes(tmp_path):
     (tmp_path / ".f.crc").write_bytes(b"crc\x00")
     storage.create("f", b"new")
     assert not (tmp_path / ".f.crc").exists()
+
+
+@pytest.mark.parametrize("beside", ["makes a file", "removes a file"])
+def test_a_folder_goes_although_another_process_is_at_it(tmp_path, monkeypatch, beside):
+    storage = LocalStorage(str(tmp_path))
+    for name in ("d/a/one", "d/b/two", "d/b/three"):
+        storage.create(name, b"x")
+    call, done = getattr(os, "rmdir" if beside == "makes a file" else "unlink"), []
+
+    def at_the_first(path, **more):
+        if not done:
+            done.append(path)
+            if beside == "makes a file":
+                (tmp_path / "d" / "a" / "late").write_bytes(b"")
+                (tmp_path / "d" / "b" / "late").write_bytes(b"")
+            else:
+                call(path, **more)
+        return call(path, **more)
+
+    monkeypatch.setattr(os, call.__name__, at_the_first)
+    storage.delete_dir("d")
+    assert done
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_folder_that_is_filled_for_ever_is_an_error(tmp_path, monkeypatch):
+    storage = LocalStorage(str(tmp_path))
+    storage.create("d/one", b"x")
+    rmdir = os.rmdir
+
+    def filled(path, **more):
+        (tmp_path / "d" / "late").write_bytes(b"")
+        rmdir(path, **more)
+
+    monkeypatch.setattr(os, "rmdir", filled)
+    with pytest.raises(StorageError, match="not empty"):
+        storage.delete_dir("d")

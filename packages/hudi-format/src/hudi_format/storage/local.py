@@ -18,6 +18,7 @@ from hudi_format.model import join_path
 from hudi_format.storage.protocol import FileInfo, named
 from hudi_format.storage.safe_path import check_below
 
+_TRIES_TO_EMPTY = 20  # a folder in which others make and remove files meanwhile
 _NO_FSYNC = (errno.EINVAL, errno.EBADF, errno.EROFS)
 """What file systems answer that do not flush folders."""
 FIRST_BYTES, READ_BYTES = 1 << 16, 1 << 20
@@ -337,10 +338,16 @@ class LocalStorage:
             if path and os.path.islink(full):  # what it leads to stays
                 os.unlink(full)
                 return
-            try:
-                shutil.rmtree(full)
-            except FileNotFoundError:
-                return
+            for left in range(_TRIES_TO_EMPTY, -1, -1):
+                try:
+                    shutil.rmtree(full)
+                    return
+                except FileNotFoundError:  # all of it, or one file that another process removes too
+                    if not os.path.lexists(full):
+                        return
+                except OSError as e:
+                    if e.errno != errno.ENOTEMPTY or not left:  # not that another has made a file meanwhile
+                        raise
 
     def make_dir(self, path: str) -> None:
         full = self._changed(path)
