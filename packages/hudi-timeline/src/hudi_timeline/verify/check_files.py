@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from hudi_format import properties as props
@@ -14,10 +15,11 @@ from hudi_format.file_names import (
     parse_cdc_file,
     parse_log_file,
 )
-from hudi_format.model import join_path
+from hudi_format.model import WriteStat, join_path
 from hudi_format.partition_metadata import depth_of
 from hudi_format.schema.avro import from_avro
 from hudi_format.storage.local import LocalStorage
+from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import Instant
 from hudi_timeline.transaction.orphans import STAGING
@@ -28,8 +30,9 @@ from hudi_timeline.verify.table_state import (
     beginning_of,
     is_old,
     live_files,
-    replaced_at,
 )
+
+_CLUSTER = "CLUSTER"
 
 
 def check_files(facts: TableState, report: VerifyReport) -> None:
@@ -190,14 +193,44 @@ def _is_unarchived(facts: TableState, time: str) -> bool:
 
 
 def _check_replaced(facts: TableState, report: VerifyReport) -> None:
-    gone = replaced_at(facts)
-    for instant, commit in facts.written.items():
-        for stat in commit.files:
+    for instant, stat, at in lost_writes(facts.commits):
+        report.add("replaced-group-written", stat.path,
+                   f"its file group was replaced by {at}: what was written later is not read", instant.time,
+                   replaced=at)  # fmt: skip
+
+
+def lost_writes(commits: Mapping[Instant, CommitMetadata]) -> Iterator[tuple[Instant, WriteStat, str]]:
+    """Files written into file groups after these were replaced, and the replacing instant.
+
+    Left out is what was written twice: while a resize of a ring is pending, Apache Hudi's writers log the records of a
+    bucket that it replaces to that one and to those that take its place, whose slices begin with the resize.
+
+    Args:
+        commits: completed writes, oldest first.
+    """
+    gone: dict[Group, str] = {}
+    clusterings = set()
+    for instant, commit in commits.items():
+        gone |= {(p, file_id): instant.time for p, ids in commit.replaced.items() for file_id in ids}
+        if commit.operation == _CLUSTER:
+            clusterings.add(instant.time)
+    for instant, commit in commits.items():
+        late: dict[Group, list[WriteStat]] = {}
+        elsewhere: Counter[Group] = Counter()
+        for stat in commit.stats:
             at = gone.get((stat.partition, stat.file_id))
             if at is not None and instant.time > at:
-                report.add("replaced-group-written", stat.path,
-                           f"its file group was replaced by {at}: what was written later is not read", instant.time,
-                           replaced=at)  # fmt: skip
+                late.setdefault((stat.partition, at), []).append(stat)
+            elif ".log." in stat.path:
+                elsewhere[stat.partition, stat.prev_commit] += _records(stat)
+        for (partition, at), stats in late.items():
+            logged = at in clusterings and all(".log." in s.path for s in stats)
+            if not (logged and sum(map(_records, stats)) == elsewhere[partition, at]):
+                yield from ((instant, stat, at) for stat in stats)
+
+
+def _records(stat: WriteStat) -> int:
+    return stat.num_writes + stat.num_deletes
 
 
 # Checks of names in the table's folders: data files, partition metadata files, and `.crc` files of local Hadoop.
