@@ -6,7 +6,7 @@ import pytest
 from arrow_strategies import tables
 from hypothesis import HealthCheck, given, settings
 
-from hudi_format.errors import CorruptFileError
+from hudi_format.errors import CorruptFileError, SchemaError
 from hudi_format.parquet.kept_chunks import StoredChunks, chunks_of_file
 from hudi_format.parquet.layout import ParquetConfig
 from hudi_format.parquet.reader import Pieces
@@ -261,3 +261,23 @@ def test_chunks_that_lie_over_each_other_are_not_copied(storage, tmp_path):
     footer = struct(replaced(fields, {4: (LIST, structs([struct(group)]))}))
     with pytest.raises(ValueError, match="over each other"):
         StoredChunks(footer, begin, lambda at, n: whole[at : at + n])
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_values_that_arrow_refuses_are_not_damage_of_the_stored_file(storage, tmp_path, taken):
+    kind = pa.struct([pa.field("x", pa.int64(), nullable=False)])
+    made = pa.StructArray.from_arrays([pa.array([1, 2])], fields=list(kind))
+    write(storage, pa.table({"a": [1, 2], "b": made}))
+    bad = pa.table({"a": [1, 2], "b": pa.StructArray.from_arrays([pa.array([1, None])], fields=list(kind))})
+    with (
+        Pieces(storage, OLD) as old,
+        BaseFileWriter(storage, NEW, bad.schema, config=ParquetConfig()) as writer,
+    ):
+        assert writer.keep(old.chunks() if taken else None, 0) == ({0} if taken else set())
+        if not taken:
+            writer.write(bad)
+        with pytest.raises(SchemaError, match=r"cannot be written as Parquet: .*non-nullable") as e:
+            writer.write_kept([bad], {"a"}, 0) if taken else writer.flush()
+        assert e.value.file == NEW
+        writer.abort()
+    assert not (tmp_path / NEW).exists()

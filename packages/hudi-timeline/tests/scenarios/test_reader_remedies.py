@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -75,6 +76,29 @@ def test_a_filter_that_cannot_be_evaluated_is_not_damage(table, monkeypatch):
     monkeypatch.setattr(task.pa, "table", lambda *args, **more: Refusing())
     with pytest.raises(LibraryError, match="could not evaluate the filter: no kernel"):
         list(planned.to_batches())
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    ("condition", "why"),
+    [
+        (pc.divide(pc.field("v"), 0) > 1, "divide by zero"),
+        (pc.field("id").cast(pa.int64()) > 1, "Failed to parse"),
+        (pc.field("v").cast(pa.int8()) > 1, "not in range"),
+        (pc.add_checked(pc.field("v"), 2**63 - 1) > 1, "overflow"),
+    ],
+)
+def test_a_filter_that_fails_for_a_value_is_one_error_on_all_kinds_of_tables(tmp_path, kind, condition, why):
+    schema = pa.schema([("id", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])
+    table = HudiTable.create(
+        str(tmp_path / "t"), schema, name="t", record_keys="id", ordering_fields="ts", table_type=kind
+    )
+    table.upsert([{"id": "x", "v": 300, "ts": 1}, {"id": "2", "v": 2, "ts": 1}])
+    table.upsert([{"id": "2", "v": 3, "ts": 2}])
+    for read in (table.read(filter=condition).to_arrow, table.read(filter=condition).count):
+        with pytest.raises(LibraryError, match=f"could not evaluate the filter: .*{why}") as e:
+            read()
+        assert e.value.table == table.uri
 
 
 def test_damage_is_damage_and_the_remedy_is_to_look(table):

@@ -5,6 +5,7 @@ import threading
 
 import pyarrow as pa
 import pytest
+from golden_tables import golden
 from typer.testing import CliRunner
 
 from hudi_timeline import HudiTable
@@ -83,3 +84,18 @@ def test_a_writer_at_work_is_no_fault(table, path):
         writer.join()
     assert found == []
     assert table.verify(deep=True) == []
+
+
+@pytest.mark.parametrize("table", golden("v6", "mdt_all_indexes"), ids=str)
+def test_index_records_that_lack_what_the_newest_writer_knows_are_checked(table, tmp_path):
+    """As Apache Hudi 1.0.2 leaves a table of version 6: it adds a field that must not be null, with a default."""
+    path = table.unpack(tmp_path)
+    assert HudiTable.open(str(path)).verify(deep=True) == []
+    newest = max((path / ".hoodie/metadata/.hoodie").glob("*.deltacommit"))
+    commit = json.loads(newest.read_text())
+    schema = json.loads(commit["extraMetadata"]["schema"])
+    (stats,) = (f["type"][1] for f in schema["fields"] if f["name"] == "ColumnStatsMetadata")
+    stats["fields"].append({"name": "isTightBound", "type": "boolean", "default": False})
+    commit["extraMetadata"]["schema"] = json.dumps(schema)
+    newest.write_text(json.dumps(commit))
+    assert HudiTable.open(str(path)).verify(deep=True) == []

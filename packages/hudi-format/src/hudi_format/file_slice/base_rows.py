@@ -259,17 +259,9 @@ class BaseFileReader:
         table = pa.table(columns, schema=needed) if columns else no_columns(rows)
         if wanted.filter is not None:
             try:
-                table = table.filter(wanted.filter)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as e:
-                # The filter was tried on the schema when the scan was made: the rows are not at fault.
-                reason = (str(e).splitlines() or [type(e).__name__])[0]
-                raise _placed(
-                    LibraryError(
-                        f"pyarrow {pa.__version__} could not evaluate the filter: {reason}",
-                        remedy="write the condition in another way, or install another version of pyarrow.",
-                    ),
-                    wanted,
-                ) from e
+                table = filtered(table, wanted.filter)
+            except LibraryError as e:
+                raise _placed(e, wanted) from e.__cause__
         return table if wanted.columns is None else table.select(wanted.columns)
 
 
@@ -285,6 +277,23 @@ def _with_dictionaries(schema: pa.Schema, stored: pa.Schema, columns: Sequence[s
 def _without_dictionaries(schema: pa.Schema) -> pa.Schema:
     kinds = (t.value_type if pa.types.is_dictionary(t) else t for t in schema.types)
     return pa.schema([f.with_type(t) for f, t in zip(schema, kinds, strict=True)])
+
+
+def filtered(rows: pa.Table, filter: pc.Expression) -> pa.Table:
+    """The rows that pass a filter.
+
+    Raises:
+        LibraryError: it cannot be evaluated for one of them.
+    """
+    try:
+        return rows.filter(filter)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as e:
+        # The filter was tried on the schema when the scan was made: the rows are not at fault.
+        reason = (str(e).splitlines() or [type(e).__name__])[0]
+        raise LibraryError(
+            f"pyarrow {pa.__version__} could not evaluate the filter: {reason}",
+            remedy="write the condition in another way, or install another version of pyarrow.",
+        ) from e
 
 
 def _nulls(schema: pa.Schema, rows: int) -> pa.Table:

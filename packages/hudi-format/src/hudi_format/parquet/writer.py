@@ -28,7 +28,7 @@ import pyarrow.types as pt
 
 from hudi_format.arrow.sizes import size_of
 from hudi_format.avro.encoder import Encoder
-from hudi_format.errors import CorruptFileError, HudiError, StorageError
+from hudi_format.errors import CorruptFileError, HudiError, SchemaError, StorageError
 from hudi_format.fork_safe import Owned
 from hudi_format.parquet.kept_chunks import (
     Chunk,
@@ -56,6 +56,8 @@ _SAMPLE_PIECES, _PIECE_ROWS = 8, 1024
 _DISTINCT_SHARE = 0.25
 # Arrow writes a column chunk by chunk of the table; below this average they are put together first.
 _MIN_CHUNK_ROWS = 4096
+# How Arrow refuses values that a schema does not allow.
+_ARROW_REFUSES = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
 class BaseFileWriter:
@@ -219,6 +221,8 @@ class BaseFileWriter:
             self._chunks.add(count, self._column_chunks(table, stored, same))
         except OSError as e:
             raise refused(self._storage, self._path, e) from e
+        except _ARROW_REFUSES as e:  # new values; the first of these is a ValueError, too
+            raise self._refused_by_arrow(e) from e
         except ValueError as e:
             raise CorruptFileError(
                 f"the base file that is rewritten is damaged: {e}", table=self._storage.uri, file=self._path
@@ -292,6 +296,17 @@ class BaseFileWriter:
             self._writer.write_table(head, row_group_size=head.num_rows)
         except OSError as e:
             raise refused(self._storage, self._path, e) from e
+        except _ARROW_REFUSES as e:
+            raise self._refused_by_arrow(e) from e
+
+    def _refused_by_arrow(self, error: Exception) -> SchemaError:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        return SchemaError(
+            f"the rows cannot be written as Parquet: {reason}",
+            table=self._storage.uri,
+            file=self._path,
+            remedy="change the column that the message names, or its values.",
+        )
 
     def _alike(self, tables: list[pa.Table], schema: pa.Schema) -> list[pa.Table]:
         """Tables in one schema; a column is a dictionary if it is one in all, or was at the start."""

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.arrow.arrays import no_columns, put_together
-from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
+from hudi_format.errors import CorruptFileError, HudiError, LibraryError, MissingFileError
+from hudi_format.file_slice.base_rows import filtered
 from hudi_format.file_slice.cdc_images import image_texts, logged_keys
 from hudi_format.file_slice.reader import SliceMerge
 from hudi_format.log.block import BlockType
@@ -141,7 +142,10 @@ class ChangeTask:
                 columns.append(_image(part.before if field.name == "before" else part.after, field.type, n))
         table = pa.table(columns, schema=self.needed) if columns else no_columns(n)
         if self.filter is not None:
-            table = table.filter(self.filter)
+            try:
+                table = filtered(table, self.filter)
+            except LibraryError as e:
+                raise e.at(table=self.storage.uri, instant=self.unit.instant) from e.__cause__
         return table.select(self.schema.names)
 
     # --- the five ways --------------------------------------------------------------------------------------

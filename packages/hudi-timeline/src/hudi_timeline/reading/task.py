@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.arrow.arrays import no_columns, put_together, repeated
-from hudi_format.errors import HudiError
-from hudi_format.file_slice.base_rows import BaseFileRead, BaseFileReader
+from hudi_format.errors import HudiError, LibraryError
+from hudi_format.file_slice.base_rows import BaseFileRead, BaseFileReader, filtered
 from hudi_format.file_slice.bootstrap import BootstrapSourceFile
 from hudi_format.file_slice.changed_rows import changed_positions, changed_rows
 from hudi_format.file_slice.reader import SliceMerge, merged_rows
@@ -282,7 +282,10 @@ def _given(task: ReadTask, part: pa.Table) -> pa.Table:
     """The task's columns of merged rows, and those of the rows that it keeps."""
     part = _with_constants(part, task.constants)
     if task.filter is not None:
-        part = part.filter(task.filter)
+        try:
+            part = filtered(part, task.filter)
+        except LibraryError as e:
+            raise e.at(table=task.storage.uri, instant=task.instant, file=task.path) from e.__cause__
     if not len(task.schema):
         return no_columns(part.num_rows)
     return pa.table([part.column(n) for n in task.schema.names], schema=task.schema)

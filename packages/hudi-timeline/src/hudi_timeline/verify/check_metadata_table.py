@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
-
 from hudi_format.errors import (
     CorruptFileError,
     HudiError,
@@ -29,6 +27,7 @@ from hudi_format.parquet.row_groups import RowGroup, read_row_groups
 from hudi_format.storage.open import open_beside
 from hudi_index.bloom.key_observer import BLOOM
 from hudi_index.metadata_table.files import metadata_merge
+from hudi_index.metadata_table.records import payload_field, schema_of
 from hudi_timeline.concurrency import markers
 from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import open_snapshot
@@ -134,11 +133,6 @@ def _counts(facts: TableState, partition: str) -> bool:
 # Source: spec "Metadata table", sections 4 and 5.
 
 COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX = "column_stats", "bloom_filters", "record_index"
-_FIELDS = {
-    COLUMN_STATS: "ColumnStatsMetadata",
-    BLOOM_FILTERS: "BloomFilterMetadata",
-    RECORD_INDEX: "recordIndexMetadata",
-}
 _FILE_ID_DIGITS = 24  # of base64, the last of a bloom filter's key
 
 
@@ -207,12 +201,10 @@ def _records(facts: TableState, partition: str) -> Iterator[tuple[str, Mapping[s
     slices = partition_slices(snapshot, partition)
     scope = slice_merge(snapshot).scope
     scope = replace(scope, rolled_back=scope.rolled_back | facts.pending_times)
-    name = _FIELDS[partition]
-    schema = pa.schema(
-        [pa.field("key", pa.string()), pa.field("type", pa.int32()), snapshot.schema.field(name)]
-    )
+    name = payload_field(partition)
+    # Not by the schema of the newest commit: earlier records may lack what that one's writer knows.
     for part in slices:
-        for batch in read_file_slice(own, part, metadata_merge(scope), schema):
+        for batch in read_file_slice(own, part, metadata_merge(scope), schema_of(partition)):
             for row in batch.to_pylist():
                 if row[name] is not None and not row[name].get("isDeleted"):
                     yield row["key"], row[name]
