@@ -2,7 +2,7 @@
 
 import threading
 import uuid
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pyarrow as pa
 import pytest
@@ -11,6 +11,7 @@ from hudi_format.errors import WriteConflictError
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency.locks.select import ZOOKEEPER, lock_of
+from hudi_timeline.concurrency.precedence import Precedence
 from hudi_timeline.options.transaction_config import parse_transaction_options
 from hudi_timeline.transaction.transaction import Transaction
 from interop.spark_process import SparkProcessError
@@ -125,7 +126,9 @@ def test_apache_hudi_and_we_wait_for_each_other(tmp_path, apache, options):
     with ours.held(), pytest.raises(SparkProcessError, match=r"(?i)lock"):
         apache.write(path, rows("x"), {**theirs, LOCK + "wait_time_ms": "200"})
     done, waiting = [], threading.Event()
-    with queue_of(options) as queue:
+    precedence = Precedence(open_storage(str(path)), parse_transaction_options(theirs), first=True)
+    with ExitStack() as stack, queue_of(options) as queue:
+        stack.callback(precedence.end)
         with ours.held():
             thread = threading.Thread(target=lambda: done.append(apache.write(path, rows("b"), theirs)))
             thread.start()
@@ -134,7 +137,7 @@ def test_apache_hudi_and_we_wait_for_each_other(tmp_path, apache, options):
             assert len(queue()) == 2
             assert done == []
             ours.verify()
-        # It is in front of us in the queue, which then is empty again.
+        # It is in front of us in the queue, which then is empty again; that we have precedence is nothing to it.
         table.insert(rows("c"), options={**options, "hoodie.cleaner.policy.failed.writes": "LAZY"})
         thread.join(120)
         assert queue() == []
