@@ -8,10 +8,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 from golden_tables import golden
+from py4j.java_gateway import GatewayClient
 from pyspark.sql import functions as F
 
 from hudi_format.storage.open import open_storage
-from hudi_spark.reading import parquet_scan, read_tasks, reader
+from hudi_spark.reading import logged_slices, parquet_scan, read_tasks, reader
 from hudi_spark.reading.partition_columns import java_path
 from hudi_timeline import HudiTable
 
@@ -342,3 +343,34 @@ def test_changes_in_the_order_of_completion(spark, tmp_path):
     }
     changed = spark.read.format("hudi").options(**options).load(path)
     assert [r.id for r in changed.collect()] == ["1"], f"{second} was completed before"
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_load_calls_the_jvm_as_often_for_many_columns(spark, tmp_path, monkeypatch, table_type):
+    monkeypatch.setattr(logged_slices, "LEAST_BYTES", 0)
+    sent, send = [], GatewayClient.send_command
+
+    def counted(self, command, *args, **kwargs):
+        sent.append(command)
+        return send(self, command, *args, **kwargs)
+
+    def calls(path, columns):
+        rows = pa.table({"id": [f"k{n}" for n in range(200)], **{f"c{n}": [n] * 200 for n in range(columns)}})
+        table = HudiTable.create(
+            path, rows.schema, name="t", table_type=table_type, record_keys="id",
+            options={"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"},
+        )  # fmt: skip
+        table.bulk_insert(rows)
+        HudiTable.open(path).upsert(rows.slice(0, 3))
+        sent.clear()
+        with monkeypatch.context() as during:
+            during.setattr(GatewayClient, "send_command", counted)
+            frame = spark.read.format("hudi").load(str(path))
+        found = sum(text.startswith("c\n") for text in sent)  # what it frees, Java is told at any time
+        assert frame.count() == 200
+        assert frame.columns[5:] == rows.column_names
+        return found
+
+    few = calls(tmp_path / "few", 3)
+    assert 0 < few < 150
+    assert calls(tmp_path / "many", 60) <= few + 2

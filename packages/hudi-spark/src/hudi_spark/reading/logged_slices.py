@@ -144,9 +144,9 @@ def unchanged(rows: DataFrame, words: DataFrame) -> DataFrame:
         words: of `WORDS`, see `ChangedPositions`; each word once.
     """
     # Broadcast, so that the rows stay where they are; the plan asks for nothing else.
-    met = rows.join(F.broadcast(words), F.col(ROW_WORD) == F.col(WORD), "left")
-    bit = F.getbit(F.col(CHANGED), F.col(ROW_BIT))
-    return met.where(F.col(CHANGED).isNull() | (bit == 0)).drop(WORD, CHANGED)
+    met = rows.join(F.broadcast(words), F.expr(f"`{ROW_WORD}` = `{WORD}`"), "left")
+    kept = met.where(f"`{CHANGED}` IS NULL OR getbit(`{CHANGED}`, `{ROW_BIT}`) = 0")
+    return kept.drop(ROW_WORD, ROW_BIT, WORD, CHANGED)
 
 
 @dataclass(frozen=True)

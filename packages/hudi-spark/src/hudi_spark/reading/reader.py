@@ -182,10 +182,8 @@ def frame_of(spark: SparkSession, scan: Scan, condition: str | None, hadoop: Map
     try:
         if not plan.logs and not by_id and parquet:
             frame = _native(spark, scan, plan, hadoop)
-            frame = frame.where(condition) if condition else frame
-        else:
-            frame = _by_both(spark, scan, condition, hadoop)
-        return frame.select(*(F.col(f"`{n}`") for n in scan.schema.names))
+            return _only(frame.where(condition) if condition else frame, plan, scan.schema)
+        return _by_both(spark, scan, condition, hadoop)
     except (Py4JJavaError, PySparkException) as e:
         if not lacks_file_system(e):
             raise
@@ -202,6 +200,16 @@ def frame_of(spark: SparkSession, scan: Scan, condition: str | None, hadoop: Map
 
 
 # --- Spark's own scan ------------------------------------------------------------------------------------
+
+# Each column that PySpark makes is several calls into the JVM, and each step on a frame an analysis of its plan: of a
+# small read they are most of the time.
+
+
+def _only(frame: DataFrame, plan: ScanPlan, wanted: pa.Schema) -> DataFrame:
+    """The wanted columns of a frame that has those of the plan."""
+    if wanted.names == plan.schema.names:
+        return frame
+    return frame.select(*(F.col(f"`{n}`") for n in wanted.names))
 
 
 def _stored(plan: ScanPlan) -> pa.Schema:
@@ -232,19 +240,19 @@ def _native(
             rows = rows.where((F.col(COMMIT_TIME) >= first) & (F.col(COMMIT_TIME) <= last))
         if plan.commit_times is not None:
             rows = rows.where(F.col(COMMIT_TIME).isin(list(plan.commit_times)))
-        columns = []
-        for field in plan.schema:
-            if field.name in placed:
-                columns.append(placed[field.name])
-                continue
-            column = F.col(f"`{field.name}`")
-            wanted = to_spark_type(field.type, field.name)
-            own = to_spark_type(types.field(field.name).type, field.name)
+        made = dict(placed)
+        for field in types:
+            own = to_spark_type(field.type, field.name)
+            wanted = to_spark_type(plan.schema.field(field.name).type, field.name)
             if own != wanted:
-                column = promoted(column, own, wanted).alias(field.name)
-            columns.append(column)
-        columns += [F.expr(text).alias(name) for name, text in more]
-        parts.append(rows.select(*columns))
+                made[field.name] = promoted(F.col(f"`{field.name}`"), own, wanted).alias(field.name)
+        columns = {name: F.expr(text) for name, text in more}
+        if made:
+            stored = [made[n] if n in made else F.col(f"`{n}`") for n in plan.schema.names]
+            rows = rows.select(*stored, *(c.alias(name) for name, c in columns.items()))
+        elif columns:
+            rows = rows.withColumns(columns)
+        parts.append(rows)
     return reduce(DataFrame.union, parts)
 
 
@@ -262,8 +270,7 @@ def _by_both(spark: SparkSession, scan: Scan, condition: str | None, hadoop: Map
         frames.append(unchanged(rows, words))
     if condition:
         frames = [f.where(condition) for f in frames]
-    columns = [F.col(f"`{n}`") for n in scan.schema.names]
-    frames = [f.select(*columns) for f in frames]
+    frames = [_only(f, scan.plan, scan.schema) for f in frames]
     if changed:
         frames.append(_in_groups(spark, changed, ChangedRows(changed), to_spark_schema(scan.schema)))
     if parts.workers:
