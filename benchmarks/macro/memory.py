@@ -1,4 +1,4 @@
-"""Peak memory of what streams: a base file of 4 GB rewritten with changes, and read with its log merged.
+"""Peak memory of what streams: a base file of 4 GB rewritten, read with its log merged, and compacted with it.
 
     python benchmarks/macro/memory.py [--gigabytes 4] [--folder FOLDER] [--out FOLDER]
 
@@ -35,6 +35,7 @@ FILE_ID = "00000000-0000-0000-0000-000000000000-0"
 WORKS = {
     "merge": "rewrite with 1 row in 500 changed, row groups of 120 MiB",
     "read": "read with a log of 1 row in 500 merged, row groups of 16 MiB",
+    "compact": "compacted with a log of 1 row in 500, row groups of 120 MiB",
 }
 
 
@@ -77,7 +78,7 @@ def _changes(rows: int) -> pa.Table:
 
 
 def make(folder: Path, work: str, rows: int) -> None:
-    """The base file, and for `read` its log."""
+    """The base file, and its log where there is one."""
     from hudi_format.avro import Encoder
     from hudi_format.file_slice.writer import RowCounter, stamp
     from hudi_format.log.writer import LogWriter
@@ -93,7 +94,7 @@ def make(folder: Path, work: str, rows: int) -> None:
         for first in range(0, rows, 5_000):
             file.write(stamp(_rows(np.arange(first, min(rows, first + 5_000)), 1), spec, counter))
         file.close()
-    if work == "read":
+    if work != "merge":
         schema = with_meta(spec.schema)
         logged = stamp(_changes(rows), _spec(INSTANTS[1], 16), RowCounter())
         logged = pa.table(
@@ -142,6 +143,7 @@ def run(folder: Path, work: str, rows: int) -> dict[str, Any]:
     """One work, watched; in a process of its own."""
     import hudi_timeline.reading.task  # noqa: F401 - what a reader imports counts as the interpreter
     from hudi_format.file_names import parse_log_file
+    from hudi_format.file_slice.compacted_file import SliceCompaction, compact_slice
     from hudi_format.file_slice.reader import SliceMerge
     from hudi_format.file_slice.writer import Incoming, merge_file
     from hudi_format.log.scanner import BlockScope
@@ -173,15 +175,20 @@ def run(folder: Path, work: str, rows: int) -> dict[str, Any]:
         ]
         file_slice = FileSlice("", FILE_ID, INSTANTS[0], base, tuple(f for f in logs if f is not None))
         merge = SliceMerge(payload_rule(None), scope=BlockScope(VisibleInstants(frozenset(INSTANTS))))
-        task = ReadTask(
-            storage, base.path, "", size, INSTANTS[0], FILE_ID, schema, schema,
-            logs=SliceLogs(file_slice, {}), merge=merge, merge_schema=merge.merge_schema(schema, schema),
-        )  # fmt: skip
-        count = changed = 0
-        for batch in task.to_batches():
-            count += batch.num_rows
-            changed += pc.sum(pc.equal(batch.column("ts"), 2)).as_py() or 0
-        found = count, changed
+        compaction = SliceCompaction(file_slice, merge, schema, spec)
+        if work == "compact":
+            stat = compact_slice(storage, compaction)
+            found = (stat.num_writes, stat.num_update_writes) if stat is not None else (0, 0)
+        else:
+            task = ReadTask(
+                storage, base.path, "", size, INSTANTS[0], FILE_ID, schema, schema,
+                logs=SliceLogs(file_slice, {}), merge=merge, merge_schema=merge.merge_schema(schema, schema),
+            )  # fmt: skip
+            count = changed = 0
+            for batch in task.to_batches():
+                count += batch.num_rows
+                changed += pc.sum(pc.equal(batch.column("ts"), 2)).as_py() or 0
+            found = count, changed
     seconds = time.perf_counter() - began
     peaks = watch.stop()
     if found != (rows, len(range(0, rows, 500))):

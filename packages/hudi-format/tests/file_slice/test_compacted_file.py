@@ -7,6 +7,7 @@ from slices import rows_of, write_slice
 
 from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import ConcurrentWriterError
+from hudi_format.file_slice import base_rows, compacted_file
 from hudi_format.file_slice.compacted_file import SliceCompaction, compact_slice
 from hudi_format.file_slice.reader import SliceMerge, read_file_slice
 from hudi_format.file_slice.writer import FileSpec
@@ -75,3 +76,35 @@ def test_a_file_whose_write_is_over_is_not_left_behind(parts, tmp_path):
     with pytest.raises(ConcurrentWriterError):
         compact_slice(storage, compaction_of(found), begin=lambda: over)
     assert not list(tmp_path.rglob("*_7-8-9_200.parquet"))
+
+
+def test_memory_holds_a_few_row_groups_whatever_the_file_has(tmp_path, monkeypatch):
+    """Arrow's bytes beside each part on its way into the file."""
+    storage, schema = (
+        open_storage(str(tmp_path)),
+        SCHEMA.set(SCHEMA.names.index("v"), pa.field("v", pa.string())),
+    )
+    group, groups, wide = 4000, 5, 2000
+    made = [(f"k{n:05d}", {"ts": 5, "v": f"{n:0{wide}d}"}) for n in range(group * groups)]
+    logged = [(key, values | {"ts": 6}) for key, values in made[::100]]
+    found = write_slice(storage, rows_of(made, "1", schema), [rows_of(logged, "100", schema)], schema=schema,
+                        row_group_rows=group)  # fmt: skip
+    size = group * wide
+    del made, logged
+    spec = FileSpec(
+        partition="", file_id=found.file_id, write_token="7-8-9", instant="200",
+        schema=pa.schema([("ts", pa.int64()), ("v", pa.string())]), sequence_prefix="", entries={},
+        config=ParquetConfig(row_group_bytes=size, dictionary=False),
+    )  # fmt: skip
+    held, as_stored = [], compacted_file.as_stored
+
+    def watched(rows, spec):
+        held.append(pa.total_allocated_bytes() - before)
+        return as_stored(rows, spec)
+
+    monkeypatch.setattr(compacted_file, "as_stored", watched)
+    monkeypatch.setattr(base_rows, "PART_BYTES", size // 8)
+    before = pa.total_allocated_bytes()
+    stat = compact_slice(storage, SliceCompaction(found, MERGE, schema, spec))
+    assert (stat.num_writes, stat.num_update_writes) == (group * groups, group * groups // 100)
+    assert max(held) < 3 * size

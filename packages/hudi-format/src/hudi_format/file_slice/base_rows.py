@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from hudi_format.file_slice.reader import LogRecords
 
 BATCH_ROWS = 131_072
+# Of rows that are merged there are several copies at a time: stored, merged, and the next ones.
+PART_BYTES = 8 << 20
 """Of a batch, where the caller does not say."""
 Result = TypeVar("Result")
 # Names and texts of a damaged file are decoded by Arrow's Python side: then it is a ValueError.
@@ -158,6 +160,13 @@ class BaseFileReader:
     def num_row_groups(self) -> int:
         """Number of row groups in the file; `row_groups` are those to read."""
         return 0 if self._other is not None else int(self._file.num_row_groups)
+
+    def rows_of_part(self, group: int) -> int:
+        """Number of a row group's rows of about `PART_BYTES`, by the footer; at least 1."""
+        if self._other is not None:
+            return BATCH_ROWS
+        whole = max(1, self._file.metadata.row_group(group).total_byte_size)
+        return max(1, min(BATCH_ROWS, self._rows[group] * PART_BYTES // whole))
 
     def close(self) -> None:
         if self._other is not None:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -99,8 +100,8 @@ def compact_slice(
     parts = (
         p for p in _parts(storage, compaction, counted, change) if p.after.num_rows or p.before is not None
     )
-    first = next(parts, None)
-    if first is None and old is None and not even_if_empty:
+    first = list(islice(parts, 1))
+    if not first and old is None and not even_if_empty:
         return None
     scanned = time.monotonic()
     guard = begin()
@@ -108,12 +109,14 @@ def compact_slice(
         storage, spec.path, with_meta(spec.schema), config=spec.config, observer=observer(), entries=spec.entries,
     ) as writer, _chunks(storage, compaction) as chunks:  # fmt: skip
         kept = KeptGroups(writer, chunks, counts.keys)
-        for part in _chain(first, parts):
+        for part in _in_order(first, parts):
             rows = as_stored(part.after, spec)
             if part.before is None:
                 writer.write(rows)
             else:
                 kept.part(part.group, part.before, rows)
+            del part, rows
+            pa.default_memory_pool().release_unused()
         guard()
         size = writer.close()
     done = time.monotonic()
@@ -199,10 +202,11 @@ def _chunks(storage: Storage, compaction: SliceCompaction) -> Iterator[StoredChu
         yield stored_chunks(source)
 
 
-def _chain(first: MergedPart | None, rest: Iterable[MergedPart]) -> Iterator[MergedPart]:
-    if first is not None:
-        yield first
-        yield from rest
+def _in_order(first: list[MergedPart], rest: Iterable[MergedPart]) -> Iterator[MergedPart]:
+    """The parts, none of which stays in memory."""
+    while first:
+        yield first.pop()
+    yield from rest
 
 
 def as_stored(rows: pa.Table, spec: FileSpec) -> pa.Table:
