@@ -17,6 +17,7 @@ from hudi_format.storage.open import flush
 from hudi_index.bucket import FEATURE
 from hudi_timeline import feature_gate
 from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.concurrency.precedence import Precedence
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.bucket_groups import table_index
 from hudi_timeline.file_system_view.hashing_rings import load_rings
@@ -157,8 +158,9 @@ def _execute(
             storage, pending.time, options.heartbeat_interval_ms, options.heartbeat_misses, call=caller
         )
         transaction = Transaction(
-            snapshot, pending.time, REPLACE_COMMIT, CLUSTER, options, context.lock, beat
-        )
+            snapshot, pending.time, REPLACE_COMMIT, CLUSTER, options, context.lock, beat,
+            Precedence(storage, options, caller=caller),
+        )  # fmt: skip
     with transaction:
         if pending.state == REQUESTED:
             transaction.inflight({})
