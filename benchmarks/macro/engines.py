@@ -297,7 +297,7 @@ class Ours(Engine):
         self._table().delete(pq.read_table(facts.deletes), options=self._given())
 
     def read(self) -> tuple[int, float]:
-        rows = self._table().read().to_arrow()
+        rows = self._table().read(meta_columns=True).to_arrow()
         return rows.num_rows, pc.sum(rows["fare"]).as_py()
 
 

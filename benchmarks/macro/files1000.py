@@ -76,7 +76,7 @@ def upsert(index: str) -> Callable[[Path, Path, Any], str]:
 
 def rewrite(path: Path, given: Path, _: Any) -> str:
     table = HudiTable.open(str(path))
-    old, new = table.read(meta_columns=False).to_arrow(), pq.read_table(given)
+    old, new = table.read().to_arrow(), pq.read_table(given)
     kept = old.filter(pc.invert(pc.is_in(old[KEY], value_set=new[KEY])))
     table.insert_overwrite_table(pa.concat_tables([kept, new.select(kept.column_names).cast(kept.schema)]))
     return "read, merge and insert_overwrite_table"

@@ -117,7 +117,7 @@ def _peak(work: str, uri: str, changes: str) -> None:
         table.upsert(given)
         found = given.num_rows
     else:
-        found = sum(batch.num_rows for batch in table.read().to_batches())
+        found = sum(batch.num_rows for batch in table.read(meta_columns=True).to_batches())
     seconds = time.perf_counter() - began
     print(json.dumps({**watch.stop(), "found": found, "seconds": seconds}))
 

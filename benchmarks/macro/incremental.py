@@ -82,7 +82,11 @@ def contender(name: str, path: str) -> Callable[[dict[str, Any]], dict[str, Any]
 
         def rows(work: str) -> int:
             read = HudiTable.open(path)
-            scan = read.read_incremental(begin, end) if work == "incremental" else read.read(filter=condition)
+            scan = (
+                read.read_incremental(begin, end, meta_columns=True)
+                if work == "incremental"
+                else read.read(filter=condition, meta_columns=True)
+            )
             return int(scan.to_arrow().num_rows)
     else:
         import engines

@@ -50,7 +50,7 @@ GOALS = (
 def _ours(made: Made) -> Callable[[], pa.Table]:
     from hudi_timeline import HudiTable
 
-    return lambda: HudiTable.open(made.path).read().to_arrow()
+    return lambda: HudiTable.open(made.path).read(meta_columns=True).to_arrow()
 
 
 def _hudi_rs(made: Made) -> Callable[[], pa.Table]:

@@ -44,11 +44,11 @@ def test_rows_of_a_range_of_archived_commits_are_never_left_out_unsaid(version, 
     (table,) = golden(version, "cow_archived")
     read = HudiTable.open(str(table.unpack(tmp_path)))
     writes = [i for i in archived_instants(read.storage, read.config) if i.action in WRITE_ACTIONS]
-    snapshot = read.read().to_arrow()
+    snapshot = read.read(meta_columns=True).to_arrow()
     given = 0
     for before, last in itertools.pairwise(writes):
         begin, end = (i.time if version == "v6" else i.completion for i in (before, last))
-        scan = read.read_incremental(begin, end, on_missing="full_scan")
+        scan = read.read_incremental(begin, end, on_missing="full_scan", meta_columns=True)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             found = scan.to_arrow()
@@ -84,7 +84,7 @@ def test_a_write_that_took_long_and_was_archived_at_once_is_not_missed(table, tm
     assert sum(t > long for t in archived) == 3, "three began after it and were completed before it"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        scan = read.read_incremental(before)
+        scan = read.read_incremental(before, meta_columns=True)
         rows = scan.to_arrow()
     assert long in rows.column("_hoodie_commit_time").to_pylist()
     assert scan.complete
@@ -98,7 +98,7 @@ def test_following_checkpoints_through_archived_commits_gives_every_state_once(t
     done += [i.completion for i in read.timeline.completed_writes()]
     seen: dict[str, dict[str, object]] = {}
     for begin, end in itertools.pairwise(["000", *done]):
-        for row in read.read_incremental(begin, end).to_arrow().to_pylist():
+        for row in read.read_incremental(begin, end, meta_columns=True).to_arrow().to_pylist():
             seen[row["_hoodie_record_key"]] = row
     columns = ["id", "ts", "v", "_hoodie_commit_time"]
     want = read.read(columns).to_arrow()

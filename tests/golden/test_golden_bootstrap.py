@@ -33,11 +33,11 @@ def folder(tmp_path):
 def test_an_answer_is_the_one_that_apache_hudi_gives(folder, question):
     read = HudiTable.open(str(folder))
     if question.kind == AS_OF:
-        scan = read.read(as_of=question.instant)
+        scan = read.read(as_of=question.instant, meta_columns=True)
     elif question.kind == INCREMENTAL:
-        scan = read.read_incremental(question.begin, question.end)
+        scan = read.read_incremental(question.begin, question.end, meta_columns=True)
     else:
-        scan = read.read()
+        scan = read.read(meta_columns=True)
     assert_same_answer(scan.to_arrow(), question.expected())
 
 
@@ -53,7 +53,7 @@ def source_rows(folder):
 def test_the_skeletons_have_the_rows_of_their_source(folder, batch_rows):
     read = HudiTable.open(str(folder))
     want = source_rows(folder)
-    scan = read.read(as_of=INSTANT)
+    scan = read.read(as_of=INSTANT, meta_columns=True)
     rows = scan.to_batches(batch_rows=batch_rows).read_all()
     assert len(rows) == len(want) == 40
     assert scan.count() == 40

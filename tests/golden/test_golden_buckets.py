@@ -19,14 +19,14 @@ ANEW = {"hoodie.metadata.enable": "false"}  # the metadata table is taken away, 
 @pytest.mark.parametrize("table", golden("v6", "bucket_consistent_mor"), ids=str)
 def test_a_table_on_rings_that_were_split_is_written_on_without_a_word(table, tmp_path):
     opened = HudiTable.open(str(table.unpack(tmp_path)))
-    before = opened.read().to_arrow()
+    before = opened.read(meta_columns=True).to_arrow()
     groups = {(s.partition, s.file_id) for s in newest_slices_of(open_snapshot(opened.storage))}
     rows = before.select([n for n in before.column_names if not n.startswith("_hoodie_")])
     opened.upsert(rows, options=ANEW)
     opened = HudiTable.open(opened.uri)
     assert {(s.partition, s.file_id) for s in newest_slices_of(open_snapshot(opened.storage))} == groups
     keys = [("_hoodie_record_key", "ascending"), ("_hoodie_partition_path", "ascending")]
-    after = opened.read().to_arrow().sort_by(keys)
+    after = opened.read(meta_columns=True).to_arrow().sort_by(keys)
     assert after.select(rows.column_names).equals(before.sort_by(keys).select(rows.column_names))
     assert len(set(after.column("_hoodie_commit_time").to_pylist())) == 1  # each row found its file group
 
@@ -35,7 +35,7 @@ def test_a_table_on_rings_that_were_split_is_written_on_without_a_word(table, tm
 @pytest.mark.parametrize("table", golden("v6", "bucket_simple_cow", "bucket_simple_mor"), ids=str)
 def test_a_bucket_table_is_written_on_in_its_file_groups(table, tmp_path):
     opened = HudiTable.open(str(table.unpack(tmp_path)))
-    before = opened.read().to_arrow()
+    before = opened.read(meta_columns=True).to_arrow()
     groups = {(s.partition, s.file_id) for s in newest_slices_of(open_snapshot(opened.storage))}
     rows = before.select([n for n in before.column_names if not n.startswith("_hoodie_")])
     with pytest.raises(OptionError, match="says nowhere how many buckets"):
@@ -47,6 +47,6 @@ def test_a_bucket_table_is_written_on_in_its_file_groups(table, tmp_path):
     opened = HudiTable.open(opened.uri)
     assert {(s.partition, s.file_id) for s in newest_slices_of(open_snapshot(opened.storage))} == groups
     keys = [("_hoodie_record_key", "ascending"), ("_hoodie_partition_path", "ascending")]
-    after = opened.read().to_arrow().sort_by(keys)
+    after = opened.read(meta_columns=True).to_arrow().sort_by(keys)
     assert after.select(rows.column_names).equals(before.sort_by(keys).select(rows.column_names))
     assert len(set(after.column("_hoodie_commit_time").to_pylist())) == 1  # each row found its file group

@@ -11,7 +11,7 @@ from hudi_timeline import HudiTable
 def test_keys_in_the_metadata_table_are_found(opened, name):
     (one,) = golden("v6", name)
     table: HudiTable = opened(one)
-    keys = set(table.read().to_arrow().column("_hoodie_record_key").to_pylist())
+    keys = set(table.read(meta_columns=True).to_arrow().column("_hoodie_record_key").to_pylist())
     report = table.erasure_report(sorted(keys))
     found = [t for t in report.traces.to_pylist() if t["state"] == "metadata table"]
     # The record index has all keys, the statistics of columns the least and the greatest of a file.

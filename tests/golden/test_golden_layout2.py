@@ -27,8 +27,8 @@ MERGED = [t for t in TABLES if t.merged]
 
 def ask(table, question):
     if question.kind == AS_OF:
-        return table.read(as_of=question.instant)
-    return table.read(query=question.kind)
+        return table.read(as_of=question.instant, meta_columns=True)
+    return table.read(query=question.kind, meta_columns=True)
 
 
 QUESTIONS = [(t, q) for t in TABLES for q in t.questions(SNAPSHOT, READ_OPTIMIZED, AS_OF)]
@@ -48,14 +48,18 @@ CHANGES = [(t, q) for t in TABLES for q in t.questions(INCREMENTAL)]
 def test_the_rows_of_a_range_of_completion_times_are_those_that_apache_hudi_gives(opened, table, question):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # nothing is left out, where instants are archived either
-        found = opened(table).read_incremental(begin_of(table, question), question.end).to_arrow()
+        found = (
+            opened(table)
+            .read_incremental(begin_of(table, question), question.end, meta_columns=True)
+            .to_arrow()
+        )
     assert_same_answer(found, of_the_files(table, question.expected()))
 
 
 @pytest.mark.parametrize("table", TABLES, ids=str)
 def test_the_stream_holds_the_rows_of_the_table(opened, table):
     want = table.question(SNAPSHOT).expected()
-    scan = opened(table).read()
+    scan = opened(table).read(meta_columns=True)
     assert_same_answer(scan.to_batches(batch_rows=7).read_all(), want)
     assert scan.count() == want.num_rows
 
@@ -70,7 +74,12 @@ def test_columns_filters_and_keys_see_the_rows_of_the_table(opened, table):
         found = opened(table).read(columns, condition).to_arrow()
         assert_same_answer(found, want.filter(condition).select(columns))
     keys = want.column("_hoodie_record_key").to_pylist()
-    found = opened(table).get([*keys[::3], "no such key"]).column("_hoodie_record_key").to_pylist()
+    found = (
+        opened(table)
+        .get([*keys[::3], "no such key"], meta_columns=True)
+        .column("_hoodie_record_key")
+        .to_pylist()
+    )
     assert sorted(found) == sorted(k for k in keys if k in set(keys[::3]))
 
 

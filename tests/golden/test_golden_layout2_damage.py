@@ -38,7 +38,7 @@ def test_files_that_are_no_instants_change_nothing(unpacked):
         f"{after}_.commit",
     ):
         (path / ".hoodie/timeline" / name).write_bytes(b"?")
-    assert_same_answer(read.read().to_arrow(), table.question(SNAPSHOT).expected())
+    assert_same_answer(read.read(meta_columns=True).to_arrow(), table.question(SNAPSHOT).expected())
 
 
 @pytest.mark.req("IN-19")
@@ -46,9 +46,9 @@ def test_files_that_are_no_instants_change_nothing(unpacked):
 def test_a_write_that_lost_its_completed_file_is_an_open_one(unpacked, name):
     read, path, _ = unpacked(name)
     last, before = read.timeline.completed_writes()[-1], read.timeline.completed_writes()[-2]
-    want = read.read(as_of=before.time).to_arrow()
+    want = read.read(as_of=before.time, meta_columns=True).to_arrow()
     (path / last.path).unlink()
-    assert_same_answer(read.read().to_arrow(), want)
+    assert_same_answer(read.read(meta_columns=True).to_arrow(), want)
     with pytest.raises(HollowCommitError) as e:
         read.read(as_of=last.time)
     assert e.value.instant == last.time
@@ -60,10 +60,10 @@ def test_a_write_that_lost_its_completed_file_is_an_open_one(unpacked, name):
 def test_what_an_instant_wrote_that_is_on_no_timeline_is_not_read(unpacked, name):
     read, path, _ = unpacked(name)
     last, before = read.timeline.completed_writes()[-1], read.timeline.completed_writes()[-2]
-    want = read.read(as_of=before.time).to_arrow()
+    want = read.read(as_of=before.time, meta_columns=True).to_arrow()
     for file in files_of(path, last):
         file.unlink()
-    assert_same_answer(read.read().to_arrow(), want)
+    assert_same_answer(read.read(meta_columns=True).to_arrow(), want)
 
 
 def test_a_completed_write_without_content_is_an_error(unpacked):
@@ -98,12 +98,12 @@ def test_time_travel_between_instants_and_before_the_first(unpacked):
     questions = sorted(table.questions(AS_OF), key=lambda q: q.instant)
     for question in questions:
         later = str(int(question.instant) + 1)
-        assert_same_answer(read.read(as_of=later).to_arrow(), question.expected())
+        assert_same_answer(read.read(as_of=later, meta_columns=True).to_arrow(), question.expected())
     first = read.timeline.completed_writes()[0].time
     before = str(int(first) - 1)
     with pytest.raises(InstantNotFoundError, match=first):
         read.read(as_of=before).to_arrow()
-    none = read.read(as_of=before, on_missing="skip").to_arrow()
+    none = read.read(as_of=before, on_missing="skip", meta_columns=True).to_arrow()
     assert none.num_rows == 0
     assert none.column_names == table.question(SNAPSHOT).expected().column_names
 
@@ -111,7 +111,7 @@ def test_time_travel_between_instants_and_before_the_first(unpacked):
 def test_a_history_that_cannot_be_read_stops_only_what_needs_it(unpacked):
     read, path, table = unpacked("cow_archived")
     (path / ".hoodie/timeline/history/manifest_4").write_bytes(b"{")
-    assert_same_answer(read.read().to_arrow(), table.question(SNAPSHOT).expected())
+    assert_same_answer(read.read(meta_columns=True).to_arrow(), table.question(SNAPSHOT).expected())
     last = newest_write(read)
     assert read.read_incremental(str(int(last.completion) - 1)).count() > 0
     with pytest.raises(CorruptFileError) as e:
@@ -128,7 +128,7 @@ def test_begins_before_the_archived_range(unpacked):
         read.read_incremental("000", on_missing="error")
     assert first.completion in e.value.remedy
     with pytest.warns(UserWarning, match="archived"):
-        some = read.read_incremental("000", on_missing="skip").to_arrow()
+        some = read.read_incremental("000", on_missing="skip", meta_columns=True).to_arrow()
     active = {i.time for i in read.timeline.completed_writes()}
     assert set(some.column("_hoodie_commit_time").to_pylist()) <= active
     assert 0 < some.num_rows < whole.num_rows
@@ -148,10 +148,10 @@ def test_a_range_has_the_commits_that_were_completed_in_it_whenever_they_began(u
     slow, last = writes[1], writes[-1]
     done = str(int(last.completion) + 5)
     (path / slow.path).rename(path / f".hoodie/timeline/{slow.time}_{done}.commit")
-    found = read.read_incremental(last.completion)
+    found = read.read_incremental(last.completion, meta_columns=True)
     assert set(found.to_arrow().column("_hoodie_commit_time").to_pylist()) <= {slow.time}
     assert found.checkpoint == done
-    before = read.read_incremental("000", last.completion).to_arrow()
+    before = read.read_incremental("000", last.completion, meta_columns=True).to_arrow()
     assert slow.time not in before.column("_hoodie_commit_time").to_pylist()
 
 

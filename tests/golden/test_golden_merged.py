@@ -36,10 +36,10 @@ QUESTIONS = [
 
 def ask(table, question, **more):
     if question.kind == AS_OF:
-        return table.read(as_of=question.instant, **more)
+        return table.read(as_of=question.instant, **more, meta_columns=True)
     if question.kind == INCREMENTAL:
-        return table.read_incremental(question.begin, question.end, **more)
-    return table.read(query=question.kind, **more)
+        return table.read_incremental(question.begin, question.end, **more, meta_columns=True)
+    return table.read(query=question.kind, **more, meta_columns=True)
 
 
 def answer(table: GoldenTable, found: pa.Table) -> pa.Table:
@@ -57,7 +57,7 @@ def test_an_answer_is_the_one_that_apache_hudi_gives(opened, table, question):
 @pytest.mark.parametrize("table", TABLES, ids=str)
 def test_the_stream_holds_the_rows_of_the_table(opened, table):
     want = table.question(SNAPSHOT).expected()
-    scan = opened(table).read()
+    scan = opened(table).read(meta_columns=True)
     assert_same_answer(answer(table, scan.to_batches(batch_rows=7).read_all()), answer(table, want))
     assert scan.count() == want.num_rows
 
@@ -82,7 +82,7 @@ def test_columns_and_filters_see_the_merged_rows(opened, table):
 @pytest.mark.parametrize("table", TABLES, ids=str)
 def test_every_row_is_found_by_its_key(opened, table):
     keys = table.question(SNAPSHOT).expected().column("_hoodie_record_key").to_pylist()
-    found = opened(table).get([*keys[::3], "no such key"])
+    found = opened(table).get([*keys[::3], "no such key"], meta_columns=True)
     wanted = set(keys[::3])
     assert sorted(found.column("_hoodie_record_key").to_pylist()) == sorted(k for k in keys if k in wanted)
 
@@ -97,12 +97,12 @@ def test_time_travel_to_a_cleaned_state_is_an_error_and_not_no_rows(opened):
 @pytest.mark.req("IN-17")
 def test_what_is_left_of_a_cleaned_state_is_apache_hudis_answer_said_aloud(opened):
     (table,) = golden("v6", CLEANED[0])
-    scan = opened(table).read(as_of=CLEANED[1].partition("_")[2], on_missing="skip")
+    scan = opened(table).read(as_of=CLEANED[1].partition("_")[2], on_missing="skip", meta_columns=True)
     with pytest.warns(UserWarning, match="rows are missing"):
         found = scan.to_arrow()
     assert_same_answer(found, table.question(CLEANED[1]).expected())
     assert not scan.complete
-    whole = opened(table).read(on_missing="skip")
+    whole = opened(table).read(on_missing="skip", meta_columns=True)
     assert whole.complete
     assert whole.count() == table.question(SNAPSHOT).expected().num_rows
 
@@ -133,7 +133,12 @@ def test_ranges_of_base_files_give_each_row_of_the_read_optimized_view_once(open
     """Rows that were compacted after the range in which they were committed too."""
     read = opened(table)
     # Rows that a later write copied name another file.
-    view = read.read(query=READ_OPTIMIZED).to_arrow().drop_columns(["_hoodie_file_name"]).to_pylist()
+    view = (
+        read.read(query=READ_OPTIMIZED, meta_columns=True)
+        .to_arrow()
+        .drop_columns(["_hoodie_file_name"])
+        .to_pylist()
+    )
     writes = read.timeline.completed_writes()
     times = sorted((i.completion or i.time) for i in writes)
     versions, late = [], False
@@ -169,7 +174,7 @@ def test_ranges_that_apache_hudi_could_not_answer(opened, table, name):
     assert "D" not in {r["Op"] for r in found.values()}
     assert all(question.begin < r["_hoodie_commit_time"] <= (question.end or "~") for r in found.values())
     at_end = ask(opened(table), replace(question, kind=AS_OF, instant=question.end)) if question.end else None
-    state = (at_end or opened(table).read()).to_arrow().to_pylist()
+    state = (at_end or opened(table).read(meta_columns=True)).to_arrow().to_pylist()
     for row in state:
         if question.begin < row["_hoodie_commit_time"]:
             assert row["_hoodie_record_key"] in found
@@ -178,7 +183,7 @@ def test_ranges_that_apache_hudi_could_not_answer(opened, table, name):
 def test_a_table_of_apache_hudi_is_written_on(tmp_path):
     (table,) = golden("v6", "mor_avro_logs")
     ours = HudiTable.open(str(table.unpack(tmp_path)))
-    rows = ours.read().to_arrow()
+    rows = ours.read(meta_columns=True).to_arrow()
     ours.delete(rows.slice(0, 3), options={"hoodie.compact.inline": "false"})
     left = set(rows.column("uuid").to_pylist()[3:])
     assert set(ours.read(["uuid"]).to_arrow().column("uuid").to_pylist()) == left
@@ -213,7 +218,7 @@ def test_inspection_names_the_files_that_a_snapshot_reads(opened, table):
 @pytest.mark.req("QR-01")
 def test_the_plan_names_the_logs(opened):
     (table,) = golden("v6", "mor_avro_logs")
-    scan = opened(table).read()
+    scan = opened(table).read(meta_columns=True)
     read = [r["path"] for r in scan.explain().files.to_pylist() if r["read"]]
     logs = [f.path for part in scan.plan.logs for f in part.slice.log_files]
     assert logs
@@ -259,7 +264,7 @@ def test_a_base_file_that_is_cut_is_an_error(name, tmp_path):
 @pytest.mark.req("QR-01")
 def test_one_slice_is_read_without_a_table(opened):
     (table,) = golden("v6", "mor_avro_logs")
-    scan = opened(table).read()
+    scan = opened(table).read(meta_columns=True)
     want = table.question(SNAPSHOT).expected()
     for part in scan.plan.logs:
         batches = list(
@@ -292,7 +297,12 @@ def test_a_payload_of_the_users_is_refused_by_name(tmp_path):
 @pytest.mark.parametrize("table", TABLES, ids=str)
 def test_spilled_snapshots_are_those_of_memory(opened, table):
     options = {"hoodie.memory.merge.max.size": "1"}
-    assert opened(table).read(options=options).to_arrow().equals(opened(table).read().to_arrow())
+    assert (
+        opened(table)
+        .read(options=options, meta_columns=True)
+        .to_arrow()
+        .equals(opened(table).read(meta_columns=True).to_arrow())
+    )
 
 
 @pytest.mark.req("QR-06", "QR-11", "NEW-24")
@@ -300,12 +310,14 @@ def test_spilled_snapshots_are_those_of_memory(opened, table):
 def test_filters_of_spilled_snapshots_are_those_of_memory(opened, table):
     """Also where row groups are left out by their statistics: keys are read first, without the filter's columns."""
     read = opened(table)
-    rows = read.read().to_arrow()
+    rows = read.read(meta_columns=True).to_arrow()
     ordering = read.config.ordering_field
     column = ordering if ordering in rows.column_names else rows.column_names[-1]
     value = rows[column][rows.num_rows // 2].as_py()
     for filter in (pc.field(column) == value, pc.field(column) > value, ~pc.field(column).is_valid()):
-        found = read.read(filter=filter, options={"hoodie.memory.merge.max.size": "1"}).to_arrow()
+        found = read.read(
+            filter=filter, options={"hoodie.memory.merge.max.size": "1"}, meta_columns=True
+        ).to_arrow()
         assert_same_answer(found, rows.filter(filter))
 
 
@@ -333,10 +345,10 @@ PARTITIONED = [t for t in TABLES if t.meta["partition_fields"] and "keygen" not 
 def test_a_filter_on_the_partition_column_leaves_other_partitions_out(opened, table):
     opened_table = opened(table)
     column = table.meta["partition_fields"].split(",")[0]
-    every = opened_table.read()
+    every = opened_table.read(meta_columns=True)
     rows = every.to_arrow()
     value = rows[column][0].as_py()
-    scan = opened_table.read(filter=pc.field(column) == value)
+    scan = opened_table.read(filter=pc.field(column) == value, meta_columns=True)
     assert_same_answer(answer(table, scan.to_arrow()), answer(table, rows.filter(pc.field(column) == value)))
     read = {t["partition"] for t in scan.plan.files.to_pylist()} | {p.slice.partition for p in scan.plan.logs}
     there = {t["partition"] for t in every.plan.files.to_pylist()}

@@ -17,7 +17,11 @@ QUESTIONS = [(t, q) for t in TABLES for q in t.questions(SNAPSHOT, READ_OPTIMIZE
 @pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=[f"{t.name}-{q.name}" for t, q in QUESTIONS])
 def test_records_meet_as_they_do_in_apache_hudi(opened, table, question):
     read = opened(table)
-    found = read.read(as_of=question.instant) if question.kind == AS_OF else read.read(query=question.kind)
+    found = (
+        read.read(as_of=question.instant, meta_columns=True)
+        if question.kind == AS_OF
+        else read.read(query=question.kind, meta_columns=True)
+    )
     assert_same_answer(found.to_arrow(), question.expected())
 
 
@@ -26,7 +30,7 @@ def test_records_meet_as_they_do_in_apache_hudi(opened, table, question):
 @pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
 def test_base_rows_and_log_records_side_by_side(opened, table, memory):
     options = {"hoodie.datasource.merge.type": "skip_merge", "hoodie.memory.merge.max.size": memory}
-    found = opened(table).read(options=options).to_arrow()
+    found = opened(table).read(options=options, meta_columns=True).to_arrow()
     by = ["_hoodie_record_key", "_hoodie_commit_time"]
     assert_same_answer(found, table.question("unmerged").expected(), by)
     assert found.num_rows > table.question(SNAPSHOT).expected().num_rows
@@ -59,7 +63,11 @@ def test_another_rule_gives_other_rows(opened, table, other, monkeypatch):
     read = opened(table)
     same = True
     for question in table.questions(SNAPSHOT, AS_OF):
-        found = read.read(as_of=question.instant) if question.kind == AS_OF else read.read()
+        found = (
+            read.read(as_of=question.instant, meta_columns=True)
+            if question.kind == AS_OF
+            else read.read(meta_columns=True)
+        )
         try:
             assert_same_answer(found.to_arrow(), question.expected())
         except (AssertionError, UnsupportedError):  # or a combination that no payload has

@@ -42,7 +42,7 @@ def test_its_listing_is_that_of_storage(table, tmp_path):
 @pytest.mark.parametrize("table", ALL_INDEXES, ids=str)
 def test_it_is_a_table_of_typed_rows(table, tmp_path):
     path = table.unpack(tmp_path)
-    rows = HudiTable.open(str(path / FOLDER)).read().to_arrow()
+    rows = HudiTable.open(str(path / FOLDER)).read(meta_columns=True).to_arrow()
     assert rows.schema.field("filesystemMetadata").type.key_type == pa.string()
     kinds = set(rows.column("type").to_pylist())
     assert kinds >= {1, 2, 3, 4, 5}
@@ -100,8 +100,8 @@ QUESTIONS = [(t, q) for t in TABLES for q in t.questions(SNAPSHOT, AS_OF)]
 @pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=[f"{t}-{q.name}" for t, q in QUESTIONS])
 def test_a_read_through_it_gives_the_same_rows(opened, table, question):
     read = opened(table)
-    scan = read.read(as_of=question.instant, options=THROUGH)
-    assert scan.to_arrow().equals(read.read(as_of=question.instant).to_arrow())
+    scan = read.read(as_of=question.instant, options=THROUGH, meta_columns=True)
+    assert scan.to_arrow().equals(read.read(as_of=question.instant, meta_columns=True).to_arrow())
 
 
 @pytest.mark.req("QR-11")
@@ -113,8 +113,8 @@ def test_of_a_partition_that_is_wanted_alone_records_are_looked_up(opened, table
     field = table.meta["partition_fields"].split(",")[0]
     for value in set(read.read([field]).to_arrow()[field].to_pylist()):
         condition = pc.field(field) == value
-        found = read.read(filter=condition, options=THROUGH)
-        assert found.to_arrow().equals(read.read(filter=condition).to_arrow())
+        found = read.read(filter=condition, options=THROUGH, meta_columns=True)
+        assert found.to_arrow().equals(read.read(filter=condition, meta_columns=True).to_arrow())
         assert found.count()
         # Partition columns of merge-on-read tables are those of the files, which a path does not rule out.
         assert table.merged or len(set(found.plan.files["partition"].to_pylist())) == 1

@@ -23,7 +23,7 @@ def test_answers_from_s3(s3_server, tmp_path, table):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # instants of cow_archived are archived
             if question.kind == INCREMENTAL:
-                scan = read.read_incremental(question.begin, question.end)
+                scan = read.read_incremental(question.begin, question.end, meta_columns=True)
             else:
-                scan = read.read(as_of=question.instant)
+                scan = read.read(as_of=question.instant, meta_columns=True)
             assert_same_answer(scan.to_arrow(), question.expected())

@@ -76,11 +76,11 @@ QUESTIONS = [
 def test_the_answers_are_those_of_the_parquet_files(opened, table, question):
     read = opened(table)
     if question.kind == AS_OF:
-        scan = read.read(as_of=question.instant)
+        scan = read.read(as_of=question.instant, meta_columns=True)
     elif question.kind == INCREMENTAL:
-        scan = read.read_incremental(question.begin, question.end)
+        scan = read.read_incremental(question.begin, question.end, meta_columns=True)
     else:
-        scan = read.read(query=question.kind)
+        scan = read.read(query=question.kind, meta_columns=True)
     assert_same_answer(scan.to_arrow(), question.expected())
 
 
@@ -89,11 +89,11 @@ def test_the_answers_are_those_of_the_parquet_files(opened, table, question):
 def test_a_table_of_apache_hudi_has_its_answers(tmp_path, question):
     read = HudiTable.open(str(WRITTEN.unpack(tmp_path)))
     if question.kind == AS_OF:
-        scan = read.read(as_of=question.instant)
+        scan = read.read(as_of=question.instant, meta_columns=True)
     elif question.kind == INCREMENTAL:
-        scan = read.read_incremental(question.begin, question.end)
+        scan = read.read_incremental(question.begin, question.end, meta_columns=True)
     else:
-        scan = read.read()
+        scan = read.read(meta_columns=True)
     assert_same_answer(scan.to_arrow(), question.expected())
 
 
@@ -102,7 +102,7 @@ def test_columns_filters_counts_and_small_batches(opened):
     read = opened(table)
     want = table.question(SNAPSHOT).expected()
     assert read.read().count() == want.num_rows
-    assert_same_answer(read.read().to_batches(batch_rows=7).read_all(), want)
+    assert_same_answer(read.read(meta_columns=True).to_batches(batch_rows=7).read_all(), want)
     condition = pc.field("ts") > pc.quantile(want["ts"], 0.5).to_pylist()[0]
     found = read.read(["_hoodie_record_key", "_hoodie_partition_path", "ts"], condition).to_arrow()
     assert_same_answer(found, want.filter(condition).select(found.column_names))
@@ -111,7 +111,7 @@ def test_columns_filters_counts_and_small_batches(opened):
 def test_rows_are_found_by_their_keys_and_footers_are_not_looked_at(opened):
     for table in TABLES[2:]:
         keys = table.question(SNAPSHOT).expected().column("_hoodie_record_key").to_pylist()[::3]
-        found = opened(table).get([*keys, "no such key"])
+        found = opened(table).get([*keys, "no such key"], meta_columns=True)
         assert sorted(found.column("_hoodie_record_key").to_pylist()) == sorted(keys)
     with pytest.raises(UnsupportedError, match="footers"):
         opened(TABLES[2]).inspect.stats()

@@ -61,7 +61,7 @@ def test_older_partial_updates_stay_partial_through_renames_retypes_drops_and_ad
     opened, table, memory
 ):
     options = {} if memory is None else {"hoodie.memory.merge.max.size": memory}
-    found = opened(table).read(options=options).to_arrow()
+    found = opened(table).read(options=options, meta_columns=True).to_arrow()
     wanted = {"partial_changed_commit_time": IN_COMMIT_TIME, "partial_updated": UPDATED}.get(
         table.name, CHANGED
     )
@@ -81,7 +81,7 @@ def test_older_partial_updates_stay_partial_through_renames_retypes_drops_and_ad
 @pytest.mark.req("PM-09", "SE-04")
 @named("partial_again")
 def test_a_dropped_column_and_another_of_its_name_are_two(opened, table):
-    found = stories(opened(table).read().to_arrow(), ["ts", "u", "v"])
+    found = stories(opened(table).read(meta_columns=True).to_arrow(), ["ts", "u", "v"])
     assert {r["v"] for r in found.values()} == {None}
     changed = {"k00": (250, "b"), "k01": (200, "w1"), "k03": (250, "b")}
     untouched = {f"k{n:02d}": (100, f"w{n}") for n in (2, 4, 5, 6, 7)}
@@ -93,18 +93,19 @@ def test_rows_that_apache_hudi_does_not_lose_are_those_that_it_gives(opened, tab
     theirs = table.question(SNAPSHOT).expected()
     kept = theirs.filter(pc.is_valid(theirs["id"]))
     assert 0 < kept.num_rows < theirs.num_rows
-    mine = opened(table).read().to_arrow()
+    mine = opened(table).read(meta_columns=True).to_arrow()
     assert mine.num_rows == theirs.num_rows
     assert_same_answer(mine.filter(pc.is_in(mine["id"], kept["id"].combine_chunks())), kept)
     assert_same_answer(
-        opened(table).read(query=READ_OPTIMIZED).to_arrow(), table.question(READ_OPTIMIZED).expected()
+        opened(table).read(query=READ_OPTIMIZED, meta_columns=True).to_arrow(),
+        table.question(READ_OPTIMIZED).expected(),
     )
 
 
 @pytest.mark.parametrize("table", TABLES, ids=str)
 def test_a_column_alone_has_the_values_that_it_has_among_others(opened, table):
     options = BY_NAME if "added" in table.name or "forgotten" in table.name else {}
-    whole = opened(table).read(options=options).to_arrow()
+    whole = opened(table).read(options=options, meta_columns=True).to_arrow()
     for name in whole.schema.names:
         keys = ["_hoodie_record_key"]
         alone = opened(table).read(list(dict.fromkeys([*keys, name])), options=options).to_arrow()
@@ -118,7 +119,9 @@ def test_a_column_alone_has_the_values_that_it_has_among_others(opened, table):
 def test_partial_updates_that_forget_the_history_are_read_by_name_only(opened, table):
     with pytest.raises(UnsupportedError, match="does not go on with the table's schema history"):
         opened(table).read().to_arrow()
-    assert_same_answer(opened(table).read(options=BY_NAME).to_arrow(), table.question(SNAPSHOT).expected())
+    assert_same_answer(
+        opened(table).read(options=BY_NAME, meta_columns=True).to_arrow(), table.question(SNAPSHOT).expected()
+    )
 
 
 @pytest.mark.req("PM-09")
@@ -126,7 +129,7 @@ def test_partial_updates_that_forget_the_history_are_read_by_name_only(opened, t
 def test_partial_updates_before_and_after_promotions(opened, table):
     """Apache Hudi fails on it: "Integer cannot be cast to class java.lang.Long"."""
     assert "cannot be cast" in table.unanswered()[SNAPSHOT]
-    found = opened(table).read().to_arrow()
+    found = opened(table).read(meta_columns=True).to_arrow()
     assert found.schema.field("seq").type == pa.int64()
     late = "commit_time" in table.name
     rows = {f"k{n:02d}": (100, n, f"v{n}", None) for n in range(10)}
@@ -154,4 +157,4 @@ def test_a_history_that_names_completion_times_is_found(opened):
 @pytest.mark.req("PM-09")
 @named("partial_stacked")
 def test_late_partial_updates_within_a_log_meet_before_the_base_row(opened, table):
-    assert_same_answer(opened(table).read().to_arrow(), table.question(SNAPSHOT).expected())
+    assert_same_answer(opened(table).read(meta_columns=True).to_arrow(), table.question(SNAPSHOT).expected())

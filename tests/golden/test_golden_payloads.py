@@ -26,7 +26,7 @@ def by_key(rows):
 @pytest.mark.parametrize("table", POSTGRES, ids=str)
 def test_values_that_postgres_did_not_send_are_those_that_were_stored(opened, table, memory):
     options = {} if memory is None else {"hoodie.memory.merge.max.size": memory}
-    found = opened(table).read(options=options).to_arrow()
+    found = opened(table).read(options=options, meta_columns=True).to_arrow()
     expected = table.question(SNAPSHOT).expected()
     if "v9" in table.version:
         # Apache Hudi 1.2.0 means to fill bytes too, and compares them with text; 0.15.0 and 1.0.2 fill them.
@@ -50,7 +50,10 @@ WRONG = {
 @pytest.mark.req("PM-08", "PM-10", "PM-12")
 @pytest.mark.parametrize("table", MYSQL, ids=str)
 def test_places_in_the_log_of_mysql_are_compared_as_numbers(opened, table):
-    found, theirs = by_key(opened(table).read().to_arrow()), by_key(table.question(SNAPSHOT).expected())
+    found, theirs = (
+        by_key(opened(table).read(meta_columns=True).to_arrow()),
+        by_key(table.question(SNAPSHOT).expected()),
+    )
     wrong = WRONG[table.version]
     for key in sorted({*found, *theirs}):
         if key in wrong:
@@ -63,24 +66,24 @@ def test_places_in_the_log_of_mysql_are_compared_as_numbers(opened, table):
 @pytest.mark.req("PM-08", "PM-10", "PM-12")
 @pytest.mark.parametrize("table", TIES, ids=str)
 def test_changes_and_deletes_at_the_same_place_in_the_log_of_mysql(opened, table):
-    assert_same_answer(opened(table).read().to_arrow(), table.question(SNAPSHOT).expected())
+    assert_same_answer(opened(table).read(meta_columns=True).to_arrow(), table.question(SNAPSHOT).expected())
 
 
 @pytest.mark.req("PM-08", "PM-12")
 def test_mysql_with_two_ordering_fields(opened):
     (table,) = golden("payloads_v9", "payload_MySqlDebezium_ordered")
-    assert_same_answer(opened(table).read().to_arrow(), table.question(SNAPSHOT).expected())
+    assert_same_answer(opened(table).read(meta_columns=True).to_arrow(), table.question(SNAPSHOT).expected())
 
 
 @pytest.mark.parametrize("table", BOTH, ids=str)
 def test_base_files_alone(opened, table):
-    found = opened(table).read(query=READ_OPTIMIZED).to_arrow()
+    found = opened(table).read(query=READ_OPTIMIZED, meta_columns=True).to_arrow()
     assert_same_answer(found, table.question(READ_OPTIMIZED).expected())
 
 
 @pytest.mark.parametrize("table", [*POSTGRES, *MYSQL], ids=str)
 def test_one_column_of_a_table_whose_payload_looks_at_others(opened, table):
-    whole = opened(table).read().to_arrow().sort_by("id")
+    whole = opened(table).read(meta_columns=True).to_arrow().sort_by("id")
     alone = opened(table).read(["id", "v"]).to_arrow().sort_by("id")
     assert alone.equals(whole.select(["id", "v"]))
 
@@ -101,7 +104,7 @@ def test_an_ordering_field_that_is_not_the_payloads_own_is_refused(tmp_path):
 @pytest.mark.parametrize("name", ["custom_OverwriteNonDefaultsWithLatest", "custom_PartialUpdate"])
 def test_deletes_among_records_of_custom_payloads_of_version_8(opened, name):
     (table,) = golden("payloads_v8", name)
-    assert_same_answer(opened(table).read().to_arrow(), table.question(SNAPSHOT).expected())
+    assert_same_answer(opened(table).read(meta_columns=True).to_arrow(), table.question(SNAPSHOT).expected())
 
 
 def test_deletes_that_are_ordered_otherwise_than_the_payloads_records_are_refused(opened):

@@ -25,10 +25,10 @@ MERGED = golden("v6", *MERGED_V6) + golden("v5", *MERGED_V5)
 
 def ask(table, question):
     if question.kind in (SNAPSHOT, READ_OPTIMIZED):
-        return table.read(query=question.kind)
+        return table.read(query=question.kind, meta_columns=True)
     if question.kind == AS_OF:
-        return table.read(as_of=question.instant)
-    return table.read_incremental(question.begin, question.end)
+        return table.read(as_of=question.instant, meta_columns=True)
+    return table.read_incremental(question.begin, question.end, meta_columns=True)
 
 
 QUESTIONS = [(t, q) for t in TABLES for q in t.questions(SNAPSHOT, AS_OF, INCREMENTAL)]
@@ -48,7 +48,7 @@ def test_an_answer_is_the_one_that_apache_hudi_gives(opened, table, question):
 def test_the_stream_holds_the_rows_of_the_table(opened, table):
     question = table.question(SNAPSHOT)
     keys = None if table.name != "virtual_keys" else table.meta["key_fields"].split(",")
-    scan = opened(table).read()
+    scan = opened(table).read(meta_columns=True)
     assert_same_answer(scan.to_batches(batch_rows=7).read_all(), question.expected(), keys)
     assert scan.count() == question.expected().num_rows
 
@@ -72,7 +72,7 @@ def test_rows_of_archived_instants_are_missed_out_loud(opened):
     """Apache Hudi 0.15 silently gives the rows of active instants only; so do we, and say so."""
     (table,) = golden("v6", "cow_archived")
     read = opened(table)
-    scan = read.read_incremental("000")
+    scan = read.read_incremental("000", meta_columns=True)
     with pytest.warns(UserWarning, match="archived"):
         assert scan.to_arrow().num_rows == 24
     assert not scan.complete
@@ -81,7 +81,7 @@ def test_rows_of_archived_instants_are_missed_out_loud(opened):
 def test_a_full_scan_finds_the_rows_of_archived_instants(opened):
     (table,) = golden("v6", "cow_archived")
     options = {"hoodie.datasource.read.incr.fallback.fulltablescan.enable": "true"}
-    scan = opened(table).read_incremental("000", options=options)
+    scan = opened(table).read_incremental("000", options=options, meta_columns=True)
     snapshot = table.question(SNAPSHOT).expected()
     # Values come from the files and columns stand in the table's order.
     assert_same_answer(scan.to_arrow().select(snapshot.column_names), snapshot)
@@ -114,11 +114,11 @@ def test_every_row_is_found_by_its_key(opened, table):
     if not read.config.populate_meta_fields:
         key = table.meta["key_fields"]
         one = table.question(SNAPSHOT).expected().column(key)[0].as_py()
-        assert read.get([str(one), "no such key"]).column(key).to_pylist() == [one]
+        assert read.get([str(one), "no such key"], meta_columns=True).column(key).to_pylist() == [one]
         return
     rows = table.question(SNAPSHOT).expected()
     keys = rows.column("_hoodie_record_key").to_pylist()[::5]
-    found = read.get([*keys, "no such key"])
+    found = read.get([*keys, "no such key"], meta_columns=True)
     assert sorted(found.column("_hoodie_record_key").to_pylist()) == sorted(
         k for k in rows.column("_hoodie_record_key").to_pylist() if k in set(keys)
     )

@@ -43,20 +43,23 @@ def test_filters_and_columns_go_by_the_names_of_today(opened, table):
 def test_an_instant_is_read_in_its_own_schema(opened, table):
     read = opened(table)
     first = read.timeline.completed_writes()[0].time
-    names = read.read(as_of=first).schema.names
+    names = read.read(as_of=first, meta_columns=True).schema.names
     before = {"name", "spare"} if "spare" in names else {"rider", "note"}
     after = {"title", "rider_new", "extra"}
     assert before <= set(names)
     assert not after & set(names)
-    assert read.read(as_of=first).to_arrow().column(min(before)).null_count < read.read(as_of=first).count()
+    assert (
+        read.read(as_of=first, meta_columns=True).to_arrow().column(min(before)).null_count
+        < read.read(as_of=first).count()
+    )
 
 
 @pytest.mark.req("SE-04")
 def test_by_name_on_request_older_files_have_nulls_for_what_was_renamed(opened):
     (table,) = golden("v6", "schema_history_flat")
     read = opened(table)
-    by_id = read.read().to_arrow()
-    scan = read.read(options={OPTION: "false"})
+    by_id = read.read(meta_columns=True).to_arrow()
+    scan = read.read(options={OPTION: "false"}, meta_columns=True)
     with pytest.raises(SchemaError, match="spare"):  # text in the file, a number under that name now
         scan.to_arrow()
     by_name = read.read([n for n in scan.schema.names if n != "spare"], options={OPTION: "false"}).to_arrow()
@@ -64,7 +67,7 @@ def test_by_name_on_request_older_files_have_nulls_for_what_was_renamed(opened):
     assert by_name["title"].null_count == len(by_name)
     # As in Apache Hudi, which then takes partition columns out of the path and puts them last.
     assert by_name.column_names[-1] == "part"
-    assert read.read(options={OPTION: "true"}).to_arrow().equals(by_id)
+    assert read.read(options={OPTION: "true"}, meta_columns=True).to_arrow().equals(by_id)
 
 
 def test_a_lost_history_is_made_of_the_commits(opened, tmp_path):
@@ -72,7 +75,7 @@ def test_a_lost_history_is_made_of_the_commits(opened, tmp_path):
     read = opened(table)
     want = table.question(SNAPSHOT).expected()
     shutil.rmtree(tmp_path / table.name / ".hoodie" / ".schema")
-    assert_same_answer(read.read().to_arrow(), want)
+    assert_same_answer(read.read(meta_columns=True).to_arrow(), want)
 
 
 def test_a_damaged_history_is_an_error(opened, tmp_path):
@@ -103,10 +106,10 @@ def test_a_commit_that_lost_the_history_is_refused(opened, tmp_path):
 def test_rows_from_before_a_column_was_added_or_widened_are_read_with_the_others(opened):
     (table,) = golden("v6", "schema_evolution_add_promote")
     read = opened(table)
-    found = read.read().to_arrow()
+    found = read.read(meta_columns=True).to_arrow()
     assert_same_answer(found, table.question(SNAPSHOT).expected())
     first = read.timeline.completed_writes()[0].time
-    added = set(found.column_names) - set(read.read(as_of=first).schema.names)
+    added = set(found.column_names) - set(read.read(as_of=first, meta_columns=True).schema.names)
     assert added
     old = found.filter(pc.field("_hoodie_commit_time") == first)
     assert all(old[n].null_count == len(old) for n in added)
@@ -119,7 +122,7 @@ def test_a_struct_of_which_nothing_is_left(opened, question):
     """Null in rows of an older base file, one of nulls in records of an older log, as in Apache Hudi."""
     (table,) = golden("structs_v6", "struct_replaced_mor")
     expected = table.question(question).expected()
-    assert_same_answer(opened(table).read(query=question).to_arrow(), expected)
+    assert_same_answer(opened(table).read(query=question, meta_columns=True).to_arrow(), expected)
     structs = dict(zip(expected["id"].to_pylist(), expected["s"].to_pylist(), strict=True))
     assert structs["k00"] == ({"c": None} if question == "snapshot" else None)
 

@@ -98,15 +98,15 @@ def in_order(rows):
 
 
 def check(read, seed, count, **more):
-    every = read.read(**more).to_arrow()
+    every = read.read(**more, meta_columns=True).to_arrow()
     if not every.num_rows:
         return 0
     skipped = 0
     for predicate in predicates(every, seed, count):
-        by_indexes = read.read(filter=predicate, options=BY_INDEXES, **more)
+        by_indexes = read.read(filter=predicate, options=BY_INDEXES, **more, meta_columns=True)
         wanted = every.filter(predicate)
         assert in_order(by_indexes.to_arrow()) == in_order(wanted), str(predicate)
-        plain = read.read(filter=predicate, **more)
+        plain = read.read(filter=predicate, **more, meta_columns=True)
         before = plain.plan.files.num_rows + len(plain.plan.logs)
         skipped += before - by_indexes.plan.files.num_rows - len(by_indexes.plan.logs)
     return skipped
@@ -171,7 +171,7 @@ def test_explanations_name_the_index_and_prove_it(opened, version):
     files = read.read(filter="_hoodie_record_key = ''").explain().files.num_rows
     seen = set()
     for key in keys[:8]:
-        scan = read.read(filter=pc.field("_hoodie_record_key") == key, options=BY_INDEXES)
+        scan = read.read(filter=pc.field("_hoodie_record_key") == key, options=BY_INDEXES, meta_columns=True)
         explained = scan.explain(prove=True)
         by = explained.files.column("index").to_pylist()
         seen |= set(by)
@@ -197,7 +197,7 @@ def test_they_are_not_asked_where_no_option_says_so(opened):
         explained = opened(table).read(filter="_hoodie_record_key = 'none'", options=options).explain()
         assert not explained.files.column("index").drop_null().to_pylist()
     scan = opened(table).read(
-        filter="_hoodie_record_key = 'none'", options={"hoodie.metadata.enable": "true"}
+        filter="_hoodie_record_key = 'none'", options={"hoodie.metadata.enable": "true"}, meta_columns=True
     )
     assert scan.plan.files.num_rows == 0  # by default of version 8 and later
 
@@ -241,11 +241,11 @@ def test_indexes_that_cannot_be_read_leave_out_nothing(tmp_path, damage, filter,
     path = of("v6", tmp_path)
     # Without a listing through it: one that is asked for and cannot be read is an error.
     read = HudiTable.open(str(path))
-    wanted = read.read(filter=filter).to_arrow()
+    wanted = read.read(filter=filter, meta_columns=True).to_arrow()
     properties = path / ".hoodie/hoodie.properties"
     properties.write_text(properties.read_text().replace("files,", ""))
     damage(path, partition)
-    scan = read.read(filter=filter, options=BY_INDEXES)
+    scan = read.read(filter=filter, options=BY_INDEXES, meta_columns=True)
     with pytest.warns(UserWarning, match="no file is left out by the indexes"):
         rows = scan.to_arrow()
     assert in_order(rows) == in_order(wanted)
@@ -297,23 +297,23 @@ THROUGH = {"hoodie.metadata.enable": "true"}
 def test_look_ups_of_keys_agree_with_scans(opened, table, monkeypatch):
     read = opened(table)
     assert "record_index" in read.config.metadata_partitions
-    every = read.read().to_arrow()
+    every = read.read(meta_columns=True).to_arrow()
     keys = every.column("_hoodie_record_key").to_pylist()
     absent = [f"{key}~" for key in keys] + ["", "none"]
-    assert in_order(read.get(keys + absent, options=THROUGH)) == in_order(every)
-    assert in_order(read.get(absent, options=THROUGH)) == []
+    assert in_order(read.get(keys + absent, options=THROUGH, meta_columns=True)) == in_order(every)
+    assert in_order(read.get(absent, options=THROUGH, meta_columns=True)) == []
     opens = []
     monkeypatch.setattr(point_lookup, "may_hold", lambda *_: opens.append(_) or False)
     for key in keys[:6]:
-        (row,) = read.get([key], options=THROUGH).to_pylist()
+        (row,) = read.get([key], options=THROUGH, meta_columns=True).to_pylist()
         assert repr(row) in in_order(every.filter(pc.field("_hoodie_record_key") == key))
         if table.meta["partition_fields"]:
             (again,) = read.get(
-                [key], partitions=[row["_hoodie_partition_path"]], options=THROUGH
+                [key], partitions=[row["_hoodie_partition_path"]], options=THROUGH, meta_columns=True
             ).to_pylist()
             assert again == row
     assert not opens  # no footer was asked: the index named the file
-    read.get(keys[:1], options={**THROUGH, "hoodie.enable.data.skipping": "false"})
+    read.get(keys[:1], options={**THROUGH, "hoodie.enable.data.skipping": "false"}, meta_columns=True)
     assert opens
 
 
@@ -321,7 +321,7 @@ def test_look_ups_of_keys_agree_with_scans(opened, table, monkeypatch):
 @pytest.mark.parametrize("table", RECORD_INDEX, ids=str)
 def test_an_index_that_disagrees_is_found_out_and_the_rows_are_right(opened, table, monkeypatch):
     read = opened(table)
-    every = read.read().to_arrow()
+    every = read.read(meta_columns=True).to_arrow()
     keys = every.column("_hoodie_record_key").to_pylist()
     right = OpenedRecordIndex.locate
 
@@ -336,7 +336,7 @@ def test_an_index_that_disagrees_is_found_out_and_the_rows_are_right(opened, tab
             some = keys[start : start + 7]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = read.get(some, options=THROUGH)
+                found = read.get(some, options=THROUGH, meta_columns=True)
             assert in_order(found) == in_order(every.filter(pc.field("_hoodie_record_key").isin(some)))
         one, other = (
             group.column("_hoodie_record_key")[0].as_py()
@@ -345,9 +345,9 @@ def test_an_index_that_disagrees_is_found_out_and_the_rows_are_right(opened, tab
             )
         )
         with pytest.warns(UserWarning, match="the record index names files for 2 keys that are not in them"):
-            assert read.get([one, other], options=THROUGH).num_rows == 2
+            assert read.get([one, other], options=THROUGH, meta_columns=True).num_rows == 2
         patched.setattr(OpenedRecordIndex, "locate", lambda self, _: right(self, pa.array([], pa.string())))
-        assert in_order(read.get(keys, options=THROUGH)) == in_order(every)
+        assert in_order(read.get(keys, options=THROUGH, meta_columns=True)) == in_order(every)
 
 
 def _two_partitions(rows):
@@ -359,27 +359,29 @@ def _two_partitions(rows):
 def test_look_ups_go_on_without_an_index_that_cannot_be_read(tmp_path):
     path = of("v6", tmp_path)
     read = HudiTable.open(str(path))
-    every = read.read().to_arrow()
+    every = read.read(meta_columns=True).to_arrow()
     damaged(path, "record_index")
     keys = every.column("_hoodie_record_key").to_pylist()
     with pytest.warns(UserWarning, match="the record index cannot be used"):
-        assert in_order(read.get(keys, options=THROUGH)) == in_order(every)
+        assert in_order(read.get(keys, options=THROUGH, meta_columns=True)) == in_order(every)
 
 
 def test_an_earlier_state_is_not_asked_of_the_index(opened):
     (table,) = golden("v6", "record_index")
     read = opened(table)
     for question in table.questions(AS_OF):
-        every = read.read(as_of=question.instant).to_arrow()
+        every = read.read(as_of=question.instant, meta_columns=True).to_arrow()
         keys = every.column("_hoodie_record_key").to_pylist()
-        assert in_order(read.get(keys, as_of=question.instant, options=THROUGH)) == in_order(every)
+        assert in_order(
+            read.get(keys, as_of=question.instant, options=THROUGH, meta_columns=True)
+        ) == in_order(every)
 
 
 def test_of_a_table_that_has_changed_the_index_is_not_believed(tmp_path, monkeypatch):
     """A writer completes something between the snapshot and the look at the index."""
     path = of("v6", tmp_path, "record_index")
     read = HudiTable.open(str(path))
-    every = read.read().to_arrow()
+    every = read.read(meta_columns=True).to_arrow()
     keys = every.column("_hoodie_record_key").to_pylist()
     monkeypatch.setattr(MetadataTable, "is_current", lambda self: False)
     monkeypatch.setattr(
@@ -389,7 +391,7 @@ def test_of_a_table_that_has_changed_the_index_is_not_believed(tmp_path, monkeyp
     monkeypatch.setattr(point_lookup, "may_hold", lambda *a: asked.append(a) or may_hold(*a))
     with monkeypatch.context() as patched:
         patched.setattr(point_lookup.KeptIndex, "_state_is", lambda self, now: False)
-        assert in_order(read.get(keys, options=THROUGH)) == in_order(every)
+        assert in_order(read.get(keys, options=THROUGH, meta_columns=True)) == in_order(every)
     assert asked  # footers say where the keys are
     by_key = pc.field("_hoodie_record_key") == keys[0]
     assert read.read(filter=by_key, options=BY_INDEXES).count() == 1

@@ -25,5 +25,5 @@ QUESTIONS = [
 @pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=str)
 def test_answers(opened, table, question):
     options = BY_NAME if "added" in table.name or "forgotten" in table.name else {}
-    found = opened(table).read(query=question.kind, options=options).to_arrow()
+    found = opened(table).read(query=question.kind, options=options, meta_columns=True).to_arrow()
     assert_same_answer(found, question.expected())

@@ -31,7 +31,7 @@ def files(path):
 
 
 def rows(table, as_of=None):
-    found = table.read(as_of=as_of).to_arrow()
+    found = table.read(as_of=as_of, meta_columns=True).to_arrow()
     return found.sort_by([("_hoodie_record_key", "ascending"), ("_hoodie_partition_path", "ascending")])
 
 

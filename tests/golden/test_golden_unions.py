@@ -28,7 +28,7 @@ UNANSWERED = [(t, kind) for t in (*NEWER, *NUMBERS) for kind in (SNAPSHOT, READ_
 @pytest.mark.req("SE-01")
 @pytest.mark.parametrize(("table", "question"), ANSWERED, ids=str)
 def test_unions_are_structs_of_members(opened, table, question):
-    found = opened(table).read(query=question.kind).to_arrow()
+    found = opened(table).read(query=question.kind, meta_columns=True).to_arrow()
     found.validate(full=True)
     assert pa.types.is_struct(found.schema.field("u").type)
     assert_same_answer(found, question.expected())

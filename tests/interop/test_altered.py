@@ -74,12 +74,12 @@ def test_apache_hudi_reads_and_writes_on_after_an_alter(apache, tmp_path, table_
         .execute()
     )
     assert changed.schema.equals(LATER)
-    assert_same_rows(apache.read(path, **BY_ID), table.read().to_arrow(), ["id"])
+    assert_same_rows(apache.read(path, **BY_ID), table.read(meta_columns=True).to_arrow(), ["id"])
     table.upsert(later("be"))
-    assert_same_rows(apache.read(path, **BY_ID), table.read().to_arrow(), ["id"])
+    assert_same_rows(apache.read(path, **BY_ID), table.read(meta_columns=True).to_arrow(), ["id"])
 
     apache.write(path, later("cf", ts=3), OPTIONS)
-    here = table.read().to_arrow()
+    here = table.read(meta_columns=True).to_arrow()
     assert_same_rows(apache.read(path, **BY_ID), here, ["id"])
     assert sorted(here["id"].to_pylist()) == list("abcdef")
     assert dict(zip(here["id"].to_pylist(), here["price"].to_pylist(), strict=True))["d"] == 3.5
@@ -103,7 +103,7 @@ def test_apache_hudi_reads_and_writes_on_after_an_alter(apache, tmp_path, table_
     if table_type == "MERGE_ON_READ":
         table.compact()
         assert "commit" in table.inspect.timeline()["action"].to_pylist(), "compacted"
-    here = table.read().to_arrow()
+    here = table.read(meta_columns=True).to_arrow()
     assert_same_rows(apache.read(path, **BY_ID), here, ["id"])
     city = dict(zip(here["id"].to_pylist(), here["city"].to_pylist(), strict=True))
     assert city == {**dict.fromkeys("bcdef"), "a": 7}
@@ -125,9 +125,9 @@ def test_we_write_on_after_apache_hudis_alter(apache, tmp_path, table_type):
     if table_type == "MERGE_ON_READ":
         table.compact()
         assert "commit" in table.inspect.timeline()["action"].to_pylist(), "compacted"
-    here = table.read().to_arrow()
+    here = table.read(meta_columns=True).to_arrow()
     assert_same_rows(apache.read(path, **BY_ID), here, ["id"])
     assert sorted(here["id"].to_pylist()) == list("abcde")
     assert table.verify(deep=True) == []
     table.alter().rename("note", "remark").move("price", first=True).execute()
-    assert_same_rows(apache.read(path, **BY_ID), table.read().to_arrow(), ["id"])
+    assert_same_rows(apache.read(path, **BY_ID), table.read(meta_columns=True).to_arrow(), ["id"])

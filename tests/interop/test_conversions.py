@@ -77,7 +77,7 @@ def test_a_table_is_upgraded_as_apache_hudi_upgrades_it(apache, tables, tmp_path
     apache.sql(f"CALL downgrade_table(table => '{named(apache, old)}', to_version => 'FIVE')")
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     shutil.copytree(old, ours), shutil.copytree(old, theirs)
-    before = HudiTable.open(str(ours)).read().to_arrow()
+    before = HudiTable.open(str(ours)).read(meta_columns=True).to_arrow()
     result = HudiTable.open(str(ours)).upgrade()
     assert (result.before, result.after) == (5, 6)
     apache.sql(f"CALL upgrade_table(table => '{named(apache, theirs)}', to_version => 'SIX')")
@@ -85,9 +85,9 @@ def test_a_table_is_upgraded_as_apache_hudi_upgrades_it(apache, tables, tmp_path
     assert tree(ours) == tree(theirs)
     assert_same_rows(apache.read(ours), before, ["k"])
     write(apache, ours, COW, 7, range(1, 6))
-    assert_same_rows(HudiTable.open(str(ours)).read().to_arrow(), apache.read(ours), ["k"])
+    assert_same_rows(HudiTable.open(str(ours)).read(meta_columns=True).to_arrow(), apache.read(ours), ["k"])
     HudiTable.open(str(ours)).upsert(rows(8, range(3)))
-    assert_same_rows(HudiTable.open(str(ours)).read().to_arrow(), apache.read(ours), ["k"])
+    assert_same_rows(HudiTable.open(str(ours)).read(meta_columns=True).to_arrow(), apache.read(ours), ["k"])
 
 
 @pytest.mark.req("OP-11")
@@ -103,7 +103,7 @@ def test_a_table_is_downgraded_as_apache_hudi_downgrades_it(apache, tables, tmp_
     assert_same_rows(apache.read(ours), apache.read(theirs), ["k"])
     write(apache, ours, COW, 7, range(6))  # takes it up again
     assert properties(ours)["hoodie.table.version"] == "6"
-    assert_same_rows(HudiTable.open(str(ours)).read().to_arrow(), apache.read(ours), ["k"])
+    assert_same_rows(HudiTable.open(str(ours)).read(meta_columns=True).to_arrow(), apache.read(ours), ["k"])
 
 
 @pytest.mark.req("OP-03")
@@ -128,7 +128,7 @@ def test_a_table_becomes_merge_on_read_and_copy_on_write_again(apache, tables, t
     assert table_config.TYPE in table.overwrite_properties(as_mor).changes
     write(apache, path, MOR, 7, range(3))
     assert any(".log." in name for name in tree(path))
-    assert_same_rows(HudiTable.open(str(path)).read().to_arrow(), apache.read(path), ["k"])
+    assert_same_rows(HudiTable.open(str(path)).read(meta_columns=True).to_arrow(), apache.read(path), ["k"])
     table = HudiTable.open(str(path))
     as_cow = {**table.config.properties, table_config.TYPE: COW}
     with pytest.raises(UnsupportedError, match="rows that are in no base file"):
@@ -139,8 +139,8 @@ def test_a_table_becomes_merge_on_read_and_copy_on_write_again(apache, tables, t
     )
     table = HudiTable.open(str(path))
     table.overwrite_properties({**table.config.properties, table_config.TYPE: COW})
-    found = HudiTable.open(str(path)).read().to_arrow()
+    found = HudiTable.open(str(path)).read(meta_columns=True).to_arrow()
     assert_same_rows(found, apache.read(path), ["k"])
     assert found.column("v").to_pylist().count("7") == 6
     write(apache, path, COW, 8, range(2))
-    assert_same_rows(HudiTable.open(str(path)).read().to_arrow(), apache.read(path), ["k"])
+    assert_same_rows(HudiTable.open(str(path)).read(meta_columns=True).to_arrow(), apache.read(path), ["k"])

@@ -69,7 +69,9 @@ def test_every_change_comes_once_while_apache_hudi_writes(pool, tmp_path, option
             ended = writing.done()
             end = table.latest_offset(options=BLOCK)
             feed += table.read_changes(begin, end, images="struct", options=BLOCK).to_arrow().to_pylist()
-            for row in table.read_incremental(begin, end, options=BLOCK).to_arrow().to_pylist():
+            for row in (
+                table.read_incremental(begin, end, options=BLOCK, meta_columns=True).to_arrow().to_pylist()
+            ):
                 state[row["uuid"]] = plain(row)
             streamed = ours.stream(path, *stream, **STREAM_CDC)
             begin = end

@@ -121,7 +121,7 @@ def _stored(path):
 
 def _read(path):
     """Rows as the files hold them, whether or not their partition values can be told from the paths."""
-    return HudiTable.open(str(path)).read_incremental("000").to_arrow()
+    return HudiTable.open(str(path)).read_incremental("000", meta_columns=True).to_arrow()
 
 
 @pytest.mark.req("KG-01", "KG-02", "KG-03")
@@ -167,7 +167,7 @@ def test_made_up_keys_are_told_apart_and_used_by_both(tmp_path, apache):
         steps = [_ours, lambda *a: apache.write(a[0], a[1], a[2] | {WRITE + "operation": a[3]})]
         for write in steps if path == ours else steps[::-1]:
             write(path, case.rows("first"), options, "insert")
-        stored = HudiTable.open(str(path)).read().to_arrow()
+        stored = HudiTable.open(str(path)).read(meta_columns=True).to_arrow()
         keys = stored.column("_hoodie_record_key").to_pylist()
         assert len(set(keys)) == stored.num_rows == 6
         # Rows that were read are updated by their stored keys, and deleted.
@@ -201,7 +201,7 @@ def test_virtual_keys_are_found_again_by_both(tmp_path, apache, first, drop):
         writers[1](path, case.rows("second").slice(0, 2), options, "upsert")
         writers[0](path, case.rows("third").slice(1, 2), options, "upsert")
         writers[1](path, case.rows("").slice(2, 1), options, "delete")
-        mine, other = HudiTable.open(str(path)).read().to_arrow(), apache.read(path)
+        mine, other = HudiTable.open(str(path)).read(meta_columns=True).to_arrow(), apache.read(path)
         assert mine.column_names == other.column_names
         assert mine.sort_by("id").to_pylist() == other.sort_by("id").to_pylist()
         assert mine.sort_by("id").column("v").to_pylist() == ["second", "third"]
@@ -234,7 +234,7 @@ def test_from_version_8_on_columns_of_formatted_times_are_text_in_snapshots(pool
     table = HudiTable.open(str(tmp_path / "t"))
     for query in ("snapshot", "read_optimized"):
         want = apache.read(tmp_path / "t", **{"hoodie.datasource.query.type": query})
-        got = table.read(query=query).to_arrow()
+        got = table.read(query=query, meta_columns=True).to_arrow()
         assert got.schema.field("p").type == want.schema.field("p").type == pa.string()
         assert sorted(zip(*(got[c].to_pylist() for c in ("id", "p", "v")), strict=True)) == sorted(
             zip(*(want[c].to_pylist() for c in ("id", "p", "v")), strict=True)
@@ -242,7 +242,10 @@ def test_from_version_8_on_columns_of_formatted_times_are_text_in_snapshots(pool
         text = got.filter(pa.compute.equal(got["id"], IDS[0]))["p"][0].as_py()
         assert table.read(query=query, filter=f"p = '{text}'").to_arrow().num_rows == 1
     more = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": "000"}
-    want, got = apache.read(tmp_path / "t", **more), table.read_incremental("000").to_arrow()
+    want, got = (
+        apache.read(tmp_path / "t", **more),
+        table.read_incremental("000", meta_columns=True).to_arrow(),
+    )
     assert got.schema.field("p").type == want.schema.field("p").type == pa.string()
     assert sorted(zip(*(got[c].to_pylist() for c in ("id", "p", "v")), strict=True)) == sorted(
         zip(*(want[c].to_pylist() for c in ("id", "p", "v")), strict=True)

@@ -32,14 +32,14 @@ def make(path):
 def test_apache_hudi_reads_a_copy_on_write_table(tmp_path, apache):
     table = make(tmp_path)
     found = apache.read(tmp_path)
-    assert_same_rows(found, table.read().to_arrow().select(found.column_names), ["id"])
+    assert_same_rows(found, table.read(meta_columns=True).to_arrow().select(found.column_names), ["id"])
     assert found.sort_by("id").column("n").to_pylist() == [11, 5, 7]
 
 
 @pytest.mark.req("NEW-04", "PM-13")
 def test_apache_hudi_refuses_to_upsert_in_its_own_way(tmp_path, apache):
     table = make(tmp_path)
-    before = table.read().to_arrow()
+    before = table.read(meta_columns=True).to_arrow()
     options = {
         "hoodie.table.name": "t",
         "hoodie.datasource.write.recordkey.field": "id",
@@ -49,7 +49,7 @@ def test_apache_hudi_refuses_to_upsert_in_its_own_way(tmp_path, apache):
     }
     with pytest.raises(SparkProcessError, match="MergeFunction"):
         apache.write(tmp_path, rows(("a", "x", 3, 100)), options)
-    assert HudiTable.open(str(tmp_path)).read().to_arrow().equals(before)
+    assert HudiTable.open(str(tmp_path)).read(meta_columns=True).to_arrow().equals(before)
 
 
 @pytest.mark.req("NEW-04", "PM-13", "PM-15")
@@ -65,7 +65,9 @@ def test_apache_hudi_fails_on_logs_that_it_cannot_merge_and_this_project_reads_t
     properties.write_text(changed + 'hudi.merge={"b"\\:"sum"}\n')
     with pytest.raises(SparkProcessError, match="MergeFunction"):
         apache.read(path)
-    found = {r["id"]: r["b"] for r in HudiTable.open(str(path)).read().to_arrow().to_pylist()}
+    found = {
+        r["id"]: r["b"] for r in HudiTable.open(str(path)).read(meta_columns=True).to_arrow().to_pylist()
+    }
     assert found["three-log-records"] == 5  # 0, null, 2 and 3
     assert found["late-against-the-base-row"] == 1
     shutil.rmtree(path)

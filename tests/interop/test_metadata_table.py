@@ -86,7 +86,7 @@ class Table:
                 ] == []
             through = self.apache.read(self.path, **SKIPPING, **self.indexes)
             assert_same_rows(without_meta(through), want, ["uuid"], ordered_columns=False)
-            mine = HudiTable.open(str(self.path)).read(options=MAINTAINED).to_arrow()
+            mine = HudiTable.open(str(self.path)).read(options=MAINTAINED, meta_columns=True).to_arrow()
             assert_same_rows(mine, through, ["uuid"])
         except AssertionError as e:
             e.add_note(f"after {step}")
@@ -199,7 +199,7 @@ def test_apache_hudi_finds_in_our_metadata_table_what_it_finds_in_storage(tmp_pa
     for step in ("ours insert", "ours upsert", "ours delete", "ours insert_overwrite", *["ours upsert"] * 8):
         table.take(step)
     ours_ = HudiTable.open(str(table.path))
-    rows = ours_.read().to_arrow()
+    rows = ours_.read(meta_columns=True).to_arrow()
     keys = rows["_hoodie_record_key"].to_pylist()
     said = apache.look_up(table.path, [*keys, "absent"], ["uuid", "ts", "city"])
     assert said["table"] == said["storage"]

@@ -203,7 +203,7 @@ def test_twins(tmp_path: Path, pool: Any, apache: ApacheHudi, case: dict[str, st
     optimized = {"hoodie.datasource.query.type": "read_optimized"}
     for path in twins.paths:
         want = apache.read(path, **optimized).drop_columns(OWN)
-        got = ours.table(path).read(query="read_optimized").to_arrow().drop_columns(OWN)
+        got = ours.table(path).read(query="read_optimized", meta_columns=True).to_arrow().drop_columns(OWN)
         assert_same_rows(got, want, ["uuid"], ordered_columns=False)
         assert ours.table(path).verify() == []
     if case["cdc"] != "off" and case["small_files"] == "0" and case["strategy"] == "none":

@@ -121,10 +121,14 @@ def test_we_roll_back_a_completed_commit_as_apache_hudi_does(made, tmp_path, nam
     ):
         mine, other = (comparable(record(p, suffix, kind), p) for p in (ours, theirs))
         assert mine == other
-    assert_same_rows(HudiTable.open(str(ours)).read().to_arrow(), made.apache.read(ours), ["k"])
+    assert_same_rows(
+        HudiTable.open(str(ours)).read(meta_columns=True).to_arrow(), made.apache.read(ours), ["k"]
+    )
     assert_same_rows(made.apache.read(ours), made.apache.read(theirs), ["k"])
     made.write(ours, COW if name == COW else MOR, 9, range(1, 7))
-    assert_same_rows(HudiTable.open(str(ours)).read().to_arrow(), made.apache.read(ours), ["k"])
+    assert_same_rows(
+        HudiTable.open(str(ours)).read(meta_columns=True).to_arrow(), made.apache.read(ours), ["k"]
+    )
 
 
 def fail(path, last):
@@ -161,7 +165,7 @@ def test_a_failed_write_of_apache_hudi_is_rolled_back_as_by_itself(made, tmp_pat
     mine, other = made.apache.read(ours), made.apache.read(theirs)
     meta = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
     assert_same_rows(mine.drop_columns(meta), other.drop_columns(meta), ["k"])
-    assert_same_rows(HudiTable.open(str(ours)).read().to_arrow(), mine, ["k"])
+    assert_same_rows(HudiTable.open(str(ours)).read(meta_columns=True).to_arrow(), mine, ["k"])
 
 
 @pytest.mark.req("RC-01", "TM-02")
@@ -188,7 +192,7 @@ def test_one_executes_the_rollback_that_the_other_requested(made, tmp_path, name
         made.write(path, name, 9, range(1), "b")
     (finished,) = (path / ".hoodie").glob("*.rollback")
     assert finished.name == plan.name.removesuffix(".requested")
-    mine = HudiTable.open(str(path)).read().to_arrow()
+    mine = HudiTable.open(str(path)).read(meta_columns=True).to_arrow()
     assert_same_rows(mine, made.apache.read(path), ["k"])
     assert "2" not in mine.column("v").to_pylist()
 
@@ -199,7 +203,7 @@ def test_apache_hudi_goes_on_after_our_restore_of_a_merge_on_read_table(made, tm
     ours, theirs = made.copy(name, tmp_path / "ours"), made.copy(name, tmp_path / "theirs")
     at = commits(ours)[to]
     table = HudiTable.open(str(ours))
-    before = table.read(as_of=at).to_arrow()
+    before = table.read(as_of=at, meta_columns=True).to_arrow()
     table.savepoint(at)
     other = made.named(theirs)
     made.apache.sql(f"CALL create_savepoint(table => '{other}', commit_time => '{at}')")
@@ -218,10 +222,12 @@ def test_apache_hudi_goes_on_after_our_restore_of_a_merge_on_read_table(made, tm
     done = [record(p, "restore", "HoodieRestoreMetadata")["instantsToRollback"] for p in (ours, theirs)]
     assert done[0] == done[1] == list(result.undone)
     made.write(ours, MOR, 9, range(6))
-    assert_same_rows(HudiTable.open(str(ours)).read().to_arrow(), made.apache.read(ours), ["k"])
+    assert_same_rows(
+        HudiTable.open(str(ours)).read(meta_columns=True).to_arrow(), made.apache.read(ours), ["k"]
+    )
     made.apache.sql(f"CALL run_compaction(op => 'scheduleandexecute', table => '{made.named(ours)}', "
                     "options => 'hoodie.compact.inline.max.delta.commits=1')")  # fmt: skip
-    after = HudiTable.open(str(ours)).read().to_arrow()
+    after = HudiTable.open(str(ours)).read(meta_columns=True).to_arrow()
     assert_same_rows(after, made.apache.read(ours), ["k"])
     assert after.column("v").to_pylist().count("9") == 12
 
@@ -229,7 +235,7 @@ def test_apache_hudi_goes_on_after_our_restore_of_a_merge_on_read_table(made, tm
 @pytest.mark.req("RC-01", "TM-03")
 def test_apache_hudi_runs_a_compaction_that_we_rolled_back(made, tmp_path):
     path = made.copy("scheduled", tmp_path / "t")
-    before = HudiTable.open(str(path)).read().to_arrow()
+    before = HudiTable.open(str(path)).read(meta_columns=True).to_arrow()
     (requested,) = (path / ".hoodie").glob("*.compaction.requested")
     time = requested.name.split(".")[0]
     # As if its process had died between two files.
@@ -246,5 +252,7 @@ def test_apache_hudi_runs_a_compaction_that_we_rolled_back(made, tmp_path):
     assert_same_rows(made.apache.read(path), before, ["k"])
     made.apache.sql(f"CALL run_compaction(op => 'run', table => '{made.named(path)}')")
     assert (path / ".hoodie" / f"{time}.commit").exists()
-    assert_same_rows(made.apache.read(path), HudiTable.open(str(path)).read().to_arrow(), ["k"])
+    assert_same_rows(
+        made.apache.read(path), HudiTable.open(str(path)).read(meta_columns=True).to_arrow(), ["k"]
+    )
     assert sorted(before.column("v").to_pylist()) == sorted(made.apache.read(path).column("v").to_pylist())

@@ -60,7 +60,7 @@ def test_rows_that_a_compaction_took_from_archived_commits_are_read_from_the_sta
         apache.write(tmp_path / "t", pa.Table.from_pylist(batch, schema=shape.schema), options)
     asked = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": "000"}
     want = apache.read(tmp_path / "t", **asked)
-    scan = HudiTable.open(str(tmp_path / "t")).read_incremental("000")
+    scan = HudiTable.open(str(tmp_path / "t")).read_incremental("000", meta_columns=True)
     with pytest.warns(UserWarning, match="archived"):
         got = scan.to_arrow()
     assert_same_rows(got, want, ["uuid"])

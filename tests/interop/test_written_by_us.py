@@ -84,7 +84,7 @@ def test_incremental_queries_agree_with_apache_hudi(states, apache, shape):
         "hoodie.datasource.read.begin.instanttime": begin,
         "hoodie.datasource.read.end.instanttime": end,
     }
-    got = HudiTable.open(str(path)).read_incremental(begin, end).to_arrow()
+    got = HudiTable.open(str(path)).read_incremental(begin, end, meta_columns=True).to_arrow()
     assert_same_rows(got, apache.read(path, **options), ["uuid"])
 
 

@@ -35,7 +35,7 @@ def content(storage: Storage) -> Rows:
     table = HudiTable._of(storage)
     if not table.timeline.completed_writes():
         return []
-    found = table.read(["id", "v"], meta_columns=False).to_arrow()
+    found = table.read(["id", "v"]).to_arrow()
     rows = sorted(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True))
     if table.config.metadata_partitions:
         options = {"hoodie.metadata.enable": "true"}
@@ -150,7 +150,7 @@ class Cutter:
             if self.operation.through:
                 table = HudiTable._of(before)
                 for instant in reversed(table.timeline.completed_writes()):
-                    found = table.read(["id", "v"], as_of=instant.time, meta_columns=False).to_arrow()
+                    found = table.read(["id", "v"], as_of=instant.time).to_arrow()
                     states.append(sorted(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True)))
         states.append(self._undisturbed[0])
         return states

@@ -48,7 +48,7 @@ class RandomRuns:
         if operation.through:
             table = HudiTable._of(template)
             for instant in table.timeline.completed_writes():
-                found = table.read(["id", "v"], as_of=instant.time, meta_columns=False).to_arrow()
+                found = table.read(["id", "v"], as_of=instant.time).to_arrow()
                 self._states.append(sorted(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True)))
 
     def _place(self) -> Storage:

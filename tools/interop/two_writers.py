@@ -441,12 +441,12 @@ def _causes(e: SparkProcessError) -> str:
 
 
 def _schema(path: Path) -> pa.Schema:
-    return HudiTable.open(str(path)).read().schema
+    return HudiTable.open(str(path)).read(meta_columns=True).schema
 
 
 def _by_step(side: Side) -> pa.Table:
     """The rows of a table, with the step that wrote each in the place of its commit's time."""
-    rows = HudiTable.open(str(side.path)).read().to_arrow().drop_columns(list(_PLACES))
+    rows = HudiTable.open(str(side.path)).read(meta_columns=True).to_arrow().drop_columns(list(_PLACES))
     steps = pa.array([side.step_of(t) for t in rows["_hoodie_commit_time"].to_pylist()], pa.int64())
     return rows.set_column(0, "_hoodie_commit_time", steps)
 

@@ -286,13 +286,17 @@ Ask = tuple[str, dict[str, str], Callable[[HudiTable], pa.Table]]
 
 def questions(history: History, table: HudiTable) -> Iterator[Ask]:
     """(name, options of Apache Hudi, our call), for all that can be asked of the table."""
-    yield "snapshot", {}, lambda t: t.read().to_arrow()
-    yield "read_optimized", {QUERY: "read_optimized"}, lambda t: t.read(query="read_optimized").to_arrow()
+    yield "snapshot", {}, lambda t: t.read(meta_columns=True).to_arrow()
+    yield (
+        "read_optimized",
+        {QUERY: "read_optimized"},
+        lambda t: t.read(query="read_optimized", meta_columns=True).to_arrow(),
+    )
     done = [r for r in table.inspect.timeline().to_pylist() if r["state"].upper() == "COMPLETED"]
     writes = [r for r in done if r["action"] in ("commit", "deltacommit", "replacecommit")]
     for r in writes:
         t = r["instant"]
-        yield f"as of {t}", {"as.of.instant": t}, lambda x, t=t: x.read(as_of=t).to_arrow()
+        yield f"as of {t}", {"as.of.instant": t}, lambda x, t=t: x.read(as_of=t, meta_columns=True).to_arrow()
     times = [r["completion"] if history.layout2 else r["instant"] for r in writes]
     times = sorted(t for t in times if t)
     if history.version == "1.0.2" and history.options[ARCHIVES] == "true":
@@ -307,7 +311,7 @@ def questions(history: History, table: HudiTable) -> Iterator[Ask]:
         yield (
             f"incremental ({begin}, {end}]",
             asked,
-            lambda x, b=mine, e=end: x.read_incremental(b, e).to_arrow(),
+            lambda x, b=mine, e=end: x.read_incremental(b, e, meta_columns=True).to_arrow(),
         )
         if history.cdc:
             yield (

@@ -403,7 +403,7 @@ def own(path: Path, rng: random.Random) -> list[Outcome]:
     t = HudiTable.open(str(path))
     for query in ("snapshot", "read_optimized"):
         try:
-            whole = t.read(query=query).to_arrow()
+            whole = t.read(query=query, meta_columns=True).to_arrow()
         except HudiError:
             return out
         names = whole.column_names

@@ -204,7 +204,7 @@ class Soak:
             if self._done >= 0:
                 raise SoakError("the table's commits are gone")
             return []
-        return to_rows(table.read(meta_columns=False).to_arrow())
+        return to_rows(table.read().to_arrow())
 
     def _want(self, number: int) -> list[tuple[str, str, int, str]]:
         return sorted(self._step(number).after.values()) if number >= 0 else []

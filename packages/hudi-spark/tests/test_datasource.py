@@ -73,7 +73,7 @@ def test_two_appends_read_back_with_the_later_rows(seen: dict[str, Any]) -> None
 
 def test_columns_order_and_types_are_those_of_the_table(seen: dict[str, Any], folder: Path) -> None:
     table = HudiTable.open(str(folder / "appends"))
-    assert seen["appends"]["schema"] == to_spark_schema(table.read().schema).jsonValue()
+    assert seen["appends"]["schema"] == to_spark_schema(table.read(meta_columns=True).schema).jsonValue()
 
 
 def test_all_types_come_back_whatever_the_time_zone(seen: dict[str, Any]) -> None:

@@ -78,7 +78,7 @@ def test_rows_and_schema_are_those_that_workers_alone_give(spark, path, to_arrow
     other = load(spark, path)
     assert "FileScan parquet" not in plan_of(other)
     assert frame.schema == other.schema
-    assert texts(found) == texts(to_arrow(other)) == texts(table.read().to_arrow())
+    assert texts(found) == texts(to_arrow(other)) == texts(table.read(meta_columns=True).to_arrow())
 
 
 @pytest.mark.req("QR-01", "QR-08")
@@ -107,7 +107,7 @@ def test_columns_and_conditions_reach_the_scan(spark, path, to_arrow, files_read
 )
 def test_what_base_rows_decide_stays_so(spark, path, to_arrow, payload):
     table = made(path, **{"datasource.write.payload.class": f"org.apache.hudi.common.model.{payload}"})
-    assert texts(to_arrow(load(spark, path))) == texts(table.read().to_arrow())
+    assert texts(to_arrow(load(spark, path))) == texts(table.read(meta_columns=True).to_arrow())
 
 
 @pytest.mark.req("QR-03")
@@ -115,39 +115,41 @@ def test_other_queries_give_what_they_gave(spark, path, to_arrow):
     table = made(path)
     at = [i.time for i in table.timeline.instants]
     assert texts(to_arrow(load(spark, path, **{"as.of.instant": at[1]}))) == texts(
-        table.read(as_of=at[1]).to_arrow()
+        table.read(as_of=at[1], meta_columns=True).to_arrow()
     )
     for kind in ("read_optimized", "snapshot"):
         found = to_arrow(load(spark, path, **{"hoodie.datasource.query.type": kind}))
-        assert texts(found) == texts(table.read(query=kind).to_arrow())
+        assert texts(found) == texts(table.read(query=kind, meta_columns=True).to_arrow())
     unmerged = {"hoodie.datasource.merge.type": "skip_merge"}
-    assert texts(to_arrow(load(spark, path, **unmerged))) == texts(table.read(options=unmerged).to_arrow())
+    assert texts(to_arrow(load(spark, path, **unmerged))) == texts(
+        table.read(options=unmerged, meta_columns=True).to_arrow()
+    )
 
 
 def test_slices_that_change_for_the_most_part_are_read_by_workers(spark, path, to_arrow):
     table = made(path, rows=40, upserts=6)
-    scan = table.read()
+    scan = table.read(meta_columns=True)
     tasks = scan.plan_files()
     parts = logged_slices.split(scan, tasks, scan.schema)
     assert len(parts.both) + len(parts.workers) + len(parts.spark) == len(tasks)
     assert all(2 * t.logs.size <= t.size for t in parts.both)
-    assert texts(to_arrow(load(spark, path))) == texts(table.read().to_arrow())
+    assert texts(to_arrow(load(spark, path))) == texts(table.read(meta_columns=True).to_arrow())
 
 
 def test_no_more_is_broadcast_than_the_bound_says(spark, path, to_arrow, monkeypatch):
     table = made(path)
-    scan = table.read()
+    scan = table.read(meta_columns=True)
     tasks = scan.plan_files()
     words = sorted(map(logged_slices._words, tasks))
     monkeypatch.setattr(logged_slices, "MOST_WORDS", sum(words[:2]))
     assert len(logged_slices.split(scan, tasks, scan.schema).both) == 2
-    assert texts(to_arrow(load(spark, path))) == texts(table.read().to_arrow())
+    assert texts(to_arrow(load(spark, path))) == texts(table.read(meta_columns=True).to_arrow())
 
 
 def test_files_that_spark_cannot_tell_apart_are_read_by_workers(spark, path, to_arrow, monkeypatch):
     table = made(path)
     monkeypatch.setattr(logged_slices, "file_number", lambda path: 7 if "oslo" in path else None)
-    scan = table.read()
+    scan = table.read(meta_columns=True)
     assert len(logged_slices.split(scan, scan.plan_files(), scan.schema).both) == 1
     assert file_number("a/b c/x.parquet") is not None
     assert file_number("a/ø.parquet") is None
@@ -181,7 +183,7 @@ def test_a_file_with_other_types_is_read_by_workers(spark, path, to_arrow):
     table = HudiTable.open(path)
     frame = load(spark, path)
     assert "FileScan parquet" not in plan_of(frame)
-    assert texts(to_arrow(frame)) == texts(table.read().to_arrow())
+    assert texts(to_arrow(frame)) == texts(table.read(meta_columns=True).to_arrow())
 
 
 @pytest.mark.parametrize("number", [0, 1, 7, (1 << 32) - 1])

@@ -115,7 +115,7 @@ def test_partitions_of_far_years_and_of_1970_are_read(spark, path, kind, numbers
     assert [r[0] for r in frame.select(shown).collect()] == texts
     assert (
         HudiTable.open(path)
-        .read()
+        .read(meta_columns=True)
         .to_arrow()
         .sort_by("id")
         .column("p")
@@ -143,7 +143,7 @@ def test_partition_columns_are_nullable_in_every_query(spark, path, style):
         given = {k if k.startswith("as.") else f"hoodie.datasource.{k}": v for k, v in options.items()}
         schema = spark.read.format("hudi").options(**given).load(path).schema
         assert [f.name for f in schema if not f.nullable] == [], options
-    assert all(f.nullable for f in table.read().schema)
+    assert all(f.nullable for f in table.read(meta_columns=True).schema)
 
 
 @pytest.mark.parametrize("name", ["mor_timestamp_keygen", "cow_timestamp_keygen"])

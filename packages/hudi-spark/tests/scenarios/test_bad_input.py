@@ -112,11 +112,17 @@ def test_a_table_in_a_bad_state_is_read_rightly_or_refused(spark, template, tmp_
     """What stops a write may leave reads as they were; what they cannot trust is a typed error, never other rows."""
     path = tmp_path / "table"
     shutil.copytree(template, path)
-    right = HudiTable.open(str(path)).read().to_arrow().sort_by("id")
+    right = HudiTable.open(str(path)).read(meta_columns=True).to_arrow().sort_by("id")
     file = HudiTable.open(str(path)).read(filter="id = 'a'").plan_files()[0].path.rpartition("/")[2]
     bad.arrange(path)
     before = content(path)
-    found = [_answer(lambda: HudiTable.open(str(path)).read().to_arrow().sort_by("id")["id"].to_pylist())]
+    found = [
+        _answer(
+            lambda: (
+                HudiTable.open(str(path)).read(meta_columns=True).to_arrow().sort_by("id")["id"].to_pylist()
+            )
+        )
+    ]
     reader = spark.read.format("hudi")
     try:
         found.append(_answer(lambda: [r.id for r in reader.load(str(path)).orderBy("id").collect()]))

@@ -58,7 +58,10 @@ def test_a_table_is_written_and_read_alike_on_both_engines(spark, tmp_path, case
             else:
                 given = {**BASE, **options, WRITE + "operation": operation}
                 execute(LocalEngine(), open_storage(str(path)), rows, given)
-    ours = [HudiTable.open(str(tmp_path / n)).read().to_arrow().sort_by("id") for n in ("spark", "python")]
+    ours = [
+        HudiTable.open(str(tmp_path / n)).read(meta_columns=True).to_arrow().sort_by("id")
+        for n in ("spark", "python")
+    ]
     plain = [
         n
         for n in ours[0].column_names
@@ -95,15 +98,15 @@ def test_made_up_keys_on_spark_are_told_apart_and_used_again(spark, tmp_path):
     keys = [r[0] for r in stored.select("_hoodie_record_key").collect()]
     assert len(set(keys)) == len(keys) == 9
     assert all(len(k.split("_")) == 3 and len(k.split("_")[0]) == 17 for k in keys)
-    pq.write_table(HudiTable.open(str(path)).read(filter="id = 'a'").to_arrow(), source)
+    pq.write_table(HudiTable.open(str(path)).read(filter="id = 'a'", meta_columns=True).to_arrow(), source)
     read_back = spark.read.parquet(source)
     upsert = {**options, WRITE + "operation": "upsert"}
     changed = read_back.drop("v").selectExpr("*", "'new' v")
     changed.write.format("hudi").options(**upsert).mode("append").save(str(path))
-    after = HudiTable.open(str(path)).read().to_arrow()
+    after = HudiTable.open(str(path)).read(meta_columns=True).to_arrow()
     assert sorted(after.column("_hoodie_record_key").to_pylist()) == sorted(keys)
     assert after.column("v").to_pylist().count("new") == 3
     read_back.write.format("hudi").options(**options, **{WRITE + "operation": "delete"}).mode("append").save(
         str(path)
     )
-    assert HudiTable.open(str(path)).read().to_arrow().num_rows == 6
+    assert HudiTable.open(str(path)).read(meta_columns=True).to_arrow().num_rows == 6

@@ -50,7 +50,7 @@ def test_logs_are_merged_in_executors_as_without_spark(spark, tmp_path):
     path = str(table.unpack(tmp_path))
     for merge in ('{"b": "sum", "a": "non_null"}', "merge_functions:later_b"):
         options = {"hudi.merge": merge, "hoodie.memory.merge.max.size": "1"}
-        want = HudiTable.open(path).read(options=options).to_arrow().sort_by("id")
+        want = HudiTable.open(path).read(options=options, meta_columns=True).to_arrow().sort_by("id")
         found = spark.read.format("hudi").options(**options).load(path).toPandas()
         found = pa.Table.from_pandas(found.sort_values("id"), want.schema, preserve_index=False)
         assert found.equals(want)

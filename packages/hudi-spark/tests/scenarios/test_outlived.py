@@ -153,7 +153,7 @@ def test_a_write_on_spark_misses_the_file_that_it_looks_keys_up_in(session_of, t
     from hudi_spark.writing.stored_keys import stored_keys
     from hudi_timeline.file_system_view.base_files import base_files
 
-    files = base_files(table.read()._source.snapshot.files())
+    files = base_files(table.read(meta_columns=True)._source.snapshot.files())
     keys = stored_keys(session_of, table.storage, files)
     assert keys.count() == 15
     shutil.rmtree(f"{table.uri}/2024/01")

@@ -68,7 +68,7 @@ def test_every_kind_of_write_and_query(spark, store, trips, place, s3_server):
     assert found(spark, place) == [("k20", 4), ("k21", 4)]
     save(rows(spark, 30, 31, 5), place, trips, mode="overwrite")
     assert found(spark, place) == [("k30", 5)]
-    assert spark.read.format("hudi").load(place).columns == plain.read().schema.names
+    assert spark.read.format("hudi").load(place).columns == plain.read(meta_columns=True).schema.names
 
 
 def test_only_the_asked_columns_and_rows_are_read_and_it_is_said_once(
@@ -95,7 +95,7 @@ def test_the_options_of_a_call_are_enough(spark, trips, place, s3_server):
     client, bucket = s3_server.client, place.split("/")[2]
     secret = s3_server.hadoop_options["fs.s3a.secret.key"].encode()
     for key in s3_server.keys(bucket):
-        assert secret not in client.get_object(Bucket=bucket, Key=key)["Body"].read()
+        assert secret not in client.get_object(Bucket=bucket, Key=key)["Body"].read(meta_columns=True)
 
 
 @pytest.mark.req("NEW-36")

@@ -82,7 +82,7 @@ def _commits(path):
 
 def _rows(path):
     """All rows; the names of instants and files are each table's own."""
-    table = HudiTable.open(str(path)).read().to_arrow()
+    table = HudiTable.open(str(path)).read(meta_columns=True).to_arrow()
     own = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name")
     times = sorted(set(table["_hoodie_commit_time"].to_pylist()))
     order = pa.array([times.index(t) for t in table["_hoodie_commit_time"].to_pylist()])

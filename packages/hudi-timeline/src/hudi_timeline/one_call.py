@@ -17,7 +17,7 @@ from hudi_timeline import table_config
 from hudi_timeline.options.table_options import PARTITION, PRECOMBINE, RECORD_KEY, TABLE_NAME, TABLE_TYPE
 from hudi_timeline.options.user_options import as_options, with_waiting
 from hudi_timeline.options.write_options import OPERATION
-from hudi_timeline.reading.queries import Moment
+from hudi_timeline.reading.queries import META_BY_DEFAULT, Moment
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.table import HudiTable
 
@@ -113,10 +113,10 @@ def _has_keys(storage: Any) -> bool:
 
 def read_hudi(
     uri: str | PathLike[str], columns: str | Sequence[str] | None = None, filter: str | pc.Expression | None = None,
-    *, as_of: Moment | None = None, meta_columns: bool = False, options: Mapping[str, object] | None = None,
+    *, as_of: Moment | None = None, meta_columns: bool = META_BY_DEFAULT, options: Mapping[str, object] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Scan:  # fmt: skip
-    """Rows of the table at `uri`, without meta columns.
+    """Rows of the table at `uri`.
 
         read_hudi("trips", filter="city = 'oslo'").to_pandas()
 
@@ -131,7 +131,7 @@ def read_hudi(
 
 
 def scan_hudi(
-    uri: str | PathLike[str], *, as_of: Moment | None = None, meta_columns: bool = False,
+    uri: str | PathLike[str], *, as_of: Moment | None = None, meta_columns: bool = META_BY_DEFAULT,
     options: Mapping[str, object] | None = None, storage_options: Mapping[str, Any] | None = None,
 ) -> polars.LazyFrame:  # fmt: skip
     """Polars LazyFrame of the table at `uri`, whose query says what is read.

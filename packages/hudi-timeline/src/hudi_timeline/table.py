@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.schema.meta_fields import without_meta
 from hudi_format.storage.open import Storage, open_storage, without_hadoop_options
 from hudi_timeline import feature_gate
 from hudi_timeline.file_system_view.snapshot import CommitCache, load_both, open_snapshot
@@ -209,7 +210,8 @@ class HudiTable:
 
     def read(
         self, columns: Columns = None, filter: Filter = None, *, query: str = SNAPSHOT, as_of: Moment |
-        None = None, meta_columns: bool = True, on_missing: str | None = None, options: Options = None,
+        None = None, meta_columns: bool = queries.META_BY_DEFAULT, on_missing: str | None = None,
+        options: Options = None,
     ) -> Scan:  # fmt: skip
         """Rows of the newest snapshot, or of an earlier one.
 
@@ -221,7 +223,8 @@ class HudiTable:
                 pyarrow expression.  It may name columns that are not given.
             query: "snapshot", or "read_optimized": of a merge-on-read table the base files alone.
             as_of: time travel: what the table held at that time.
-            meta_columns: whether the `_hoodie_*` columns are among all columns.
+            meta_columns: whether the `_hoodie_*` columns are among all columns; `columns` and `filter` may name them in
+                any case.
             on_missing: what to do where files of that state are gone, cleaned in most cases: "error"; or "skip", which
                 as Apache Hudi gives the rows of what is left, with a warning and `complete` False.
             options: `hoodie.*` read options.  With `hoodie.metadata.enable=true` the metadata table says which files
@@ -239,8 +242,8 @@ class HudiTable:
 
     def read_incremental(
         self, begin: Moment, end: Moment | None = None, *, columns: Columns = None, filter: Filter = None,
-        query: str = SNAPSHOT, meta_columns: bool = True, on_missing: str | None = None, order: str | None
-        = None, options: Options = None,
+        query: str = SNAPSHOT, meta_columns: bool = queries.META_BY_DEFAULT, on_missing: str | None = None,
+        order: str | None = None, options: Options = None,
     ) -> Scan:  # fmt: skip
         """Rows written after `begin` up to `end`, each once, in its newest state.
 
@@ -308,20 +311,20 @@ class HudiTable:
         return self.inspect.history(limit)
 
     def head(self, n: int = 5) -> pa.Table:
-        """Some rows, without meta columns: `read(meta_columns=False).head(n)`."""
-        return self.read(meta_columns=False).head(n)
+        """Some rows: `read().head(n)`."""
+        return self.read().head(n)
 
     def count(self, filter: Filter = None) -> int:
         """Number of rows: `read(filter=filter).count()`."""
         return self.read(filter=filter).count()
 
     def to_pandas(self, columns: Columns = None, filter: Filter = None) -> pandas.DataFrame:
-        """Rows as a pandas frame: `read(columns, filter, meta_columns=False).to_pandas()`."""
-        return self.read(columns, filter, meta_columns=False).to_pandas()
+        """Rows as a pandas frame: `read(columns, filter).to_pandas()`."""
+        return self.read(columns, filter).to_pandas()
 
     def to_polars(self, columns: Columns = None, filter: Filter = None) -> polars.DataFrame:
-        """Rows as a Polars frame: `read(columns, filter, meta_columns=False).to_polars()`."""
-        return self.read(columns, filter, meta_columns=False).to_polars()
+        """Rows as a Polars frame: `read(columns, filter).to_polars()`."""
+        return self.read(columns, filter).to_polars()
 
     def latest_offset(self, *, options: Options = None) -> str:
         """Latest offset of an incremental read: its `end`, and the next `begin`; "" for no commit.
@@ -342,7 +345,7 @@ class HudiTable:
 
     def get(
         self, keys: Keys, *, partitions: Sequence[str] | None = None, as_of: Moment | None = None,
-        options: Mapping[str, str] | None = None,
+        meta_columns: bool = queries.META_BY_DEFAULT, options: Mapping[str, str] | None = None,
     ) -> pa.Table:  # fmt: skip
         """Newest rows with the given record keys; unknown keys give none.
 
@@ -356,7 +359,7 @@ class HudiTable:
                 rows that hold the record key columns: a table or a list of dicts.
             partitions: paths of the partitions to look in; None for all.
             as_of: the rows as they were at that time.
-            options: as of `read`.
+            meta_columns, options: as of `read`.
 
         Raises:
             MissingColumnError: a table without one of the record key columns.  Others as `read`.
@@ -367,8 +370,9 @@ class HudiTable:
         if self._kept is None or self._kept[0] != given:
             self._kept = given, KeptIndex()
         kept = self._kept[1] if as_of is None else None
-        scan_of = partial(self.read, as_of=as_of)
-        return newest_rows(scan_of, self._storage, keys, partitions, self._commits, given, kept)
+        scan_of = partial(self.read, as_of=as_of, meta_columns=True)
+        rows = newest_rows(scan_of, self._storage, keys, partitions, self._commits, given, kept)
+        return rows if meta_columns else rows.select(without_meta(rows.schema).names)
 
     def duplicates(
         self, *, partitions: Sequence[str] | None = None, across_partitions: bool = False, options: Options = None
@@ -423,7 +427,7 @@ class HudiTable:
         from hudi_timeline.verify.check_merge_laws import check_merge
 
         snapshot = open_snapshot(self._storage, commits=self._commits)
-        rows = self.read(meta_columns=False) if real else None
+        rows = self.read() if real else None
         return check_merge(snapshot, rows, merge, payload=payload, deletes=deletes, cases=cases, seed=seed)
 
     def _write(
@@ -448,8 +452,8 @@ class HudiTable:
     ) -> CommitResult:  # fmt: skip
         """Insert rows with new keys in their partition, update the others.
 
-        With `hoodie.datasource.write.operation=upsert_prepped` rows that were read from the table go back to where
-        their meta columns say, and no key is looked up.
+        With `hoodie.datasource.write.operation=upsert_prepped` rows that were read from the table
+        (`read(meta_columns=True)`) go back to where their meta columns say, and no key is looked up.
         """
         return self._write("upsert", data, options, validators, rules, schema_mode, dry_run)
 

@@ -35,12 +35,12 @@ def make(path, keys=("id",), kind="COPY_ON_WRITE", **options):
 
 def plain(table):
     """The same rows without a filter."""
-    return table.read().to_arrow()
+    return table.read(meta_columns=True).to_arrow()
 
 
 def check(table, filter, most=None):
     """Rows of a filtered read are those of the filter over all rows; returns how many file groups it reads."""
-    scan = table.read(filter=filter)
+    scan = table.read(filter=filter, meta_columns=True)
     expression = filter if isinstance(filter, pc.Expression) else scan._source.predicate.expression
     want = plain(table).filter(expression).sort_by([("_hoodie_record_key", "ascending"), ("p", "ascending")])
     got = scan.to_arrow().sort_by([("_hoodie_record_key", "ascending"), ("p", "ascending")])
@@ -106,11 +106,11 @@ def test_filters_that_other_keys_may_pass_read_all_files(tmp_path, filter):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_look_up_of_keys_reads_the_files_of_their_buckets(tmp_path, kind, monkeypatch):
     table = make(tmp_path / "t", kind=kind)
-    got = table.get(["k001", "k006", "nowhere"])
+    got = table.get(["k001", "k006", "nowhere"], meta_columns=True)
     assert sorted(got.column("id").to_pylist()) == ["k001", "k006", "k006"]
     plan = table.read(filter=pc.field("_hoodie_record_key").isin(["k001", "k006", "nowhere"])).plan_files()
     assert len(list(plan)) <= 6
-    assert table.get([f"k{n:03d}" for n in range(150)]).num_rows == 225
+    assert table.get([f"k{n:03d}" for n in range(150)], meta_columns=True).num_rows == 225
 
 
 @pytest.mark.req("IX-24")

@@ -32,7 +32,7 @@ def test_rows_that_stand_twice_are_taken_out_by_a_commit(tmp_path, kind, left):
     assert tree(made) == before
     done = deduplicate(context(made), "p", kind=DedupeType(kind))
     assert (done.keys, done.rows, done.files) == (planned.keys, planned.rows, planned.files)
-    found = opened(made).read().to_arrow()
+    found = opened(made).read(meta_columns=True).to_arrow()
     assert sorted(found.column("v").to_pylist()) == left
     assert set(found.column("_hoodie_commit_time").to_pylist()) <= {at(1), at(2)}
     assert opened(made).read(as_of=at(2)).to_arrow().num_rows == 6
@@ -47,7 +47,7 @@ def chosen(table, keep, across):
     """What stays, told by Python of all rows in the order of their writes."""
     groups = {}
     virtual = not table.config.populate_meta_fields
-    rows = table.read().to_arrow().to_pylist()
+    rows = table.read(meta_columns=True).to_arrow().to_pylist()
     if not virtual:
         rows.sort(key=lambda r: (r["_hoodie_commit_time"], r["_hoodie_commit_seqno"]))
     for r in rows:
@@ -84,7 +84,10 @@ def test_one_row_of_each_key_stays(tmp_path, kind, keep, across):
     assert [f for f in table.verify(deep=True) if across or f.code != "duplicate-key"] == []
     # Rows that stay were not written again.
     if "virtual" not in kind:
-        assert done.instant not in table.read().to_arrow().column("_hoodie_commit_time").to_pylist()
+        assert (
+            done.instant
+            not in table.read(meta_columns=True).to_arrow().column("_hoodie_commit_time").to_pylist()
+        )
     assert sorted(rows_at(table, last), key=str) == before
     table.restore(last)
     assert sorted(rows_of(table), key=str) == before
@@ -135,11 +138,11 @@ def test_a_payload_that_fills_what_the_winner_lacks(tmp_path, kind):
     table.bulk_insert([row("a", "x", 50, None), row("g", "x", 1, "g1")], options=QUIET)
     last = table.timeline.completed_writes()[-1].time
     done = table.deduplicate(options=QUIET)
-    (found,) = [r for r in table.read().to_arrow().to_pylist() if r["id"] == "a"]
+    (found,) = [r for r in table.read(meta_columns=True).to_arrow().to_pylist() if r["id"] == "a"]
     assert (found["ts"], found["v"], found["_hoodie_commit_time"]) == (50, "a2", done.instant)
     assert done.plan.column("action").to_pylist().count("merged") == 1
     # An incremental read has the row that is new, and no other.
-    assert [r["id"] for r in table.read_incremental(last).to_arrow().to_pylist()] == ["a"]
+    assert [r["id"] for r in table.read_incremental(last, meta_columns=True).to_arrow().to_pylist()] == ["a"]
 
 
 def test_a_pending_compaction_of_the_rows_is_refused(tmp_path):

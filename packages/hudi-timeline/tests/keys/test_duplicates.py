@@ -28,7 +28,8 @@ def test_every_row_of_keys_that_stand_more_than_once_is_found(tmp_path, kind, ac
     assert {r["file_id"] for r in rows} <= set(table.inspect.files().column("file_id").to_pylist())
     if table.config.populate_meta_fields:
         written = {
-            (r["_hoodie_record_key"], r["_hoodie_commit_seqno"]) for r in table.read().to_arrow().to_pylist()
+            (r["_hoodie_record_key"], r["_hoodie_commit_seqno"])
+            for r in table.read(meta_columns=True).to_arrow().to_pylist()
         }
         assert {(r["key"], r["commit_seqno"]) for r in rows} <= written
         operations = {c["instant"]: c["operation"] for c in table.inspect.commits().to_pylist()}

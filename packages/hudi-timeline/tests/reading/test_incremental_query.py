@@ -37,7 +37,7 @@ def made(tmp_path):
 
 
 def read(table, begin, end=None, **options):
-    return table.open().read_incremental(begin, end, options={**BY_COMPLETION, **options})
+    return table.open().read_incremental(begin, end, options={**BY_COMPLETION, **options}, meta_columns=True)
 
 
 @pytest.mark.req("IN-05", "IN-07", "IN-18")
@@ -85,7 +85,7 @@ def test_checkpoints_lie_before_what_is_still_open(made):
     assert made.open().read().checkpoint == at(20)
     with pytest.raises(HollowCommitError):
         made.open().read_incremental("000")
-    scan = made.open().read_incremental("000", options={POLICY: "BLOCK"})
+    scan = made.open().read_incremental("000", options={POLICY: "BLOCK"}, meta_columns=True)
     assert scan.checkpoint == at(20)
     assert ids(read(made, at(15)).to_arrow()) == ["1", "3"], "what is open is completed later"
 
@@ -104,7 +104,7 @@ def test_what_took_long_and_was_archived_at_once_is_not_passed_over(made):
         read(made, at(35))
     assert e.value.details["oldest"] == at(15)
     assert ids(read(made, at(40)).to_arrow()) == ["3"]
-    assert ids(made.open().read_incremental(at(10)).to_arrow()) == ["1", "3"], (
+    assert ids(made.open().read_incremental(at(10), meta_columns=True).to_arrow()) == ["1", "3"], (
         "by times of requests it is older"
     )
 

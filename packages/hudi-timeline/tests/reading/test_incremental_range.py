@@ -39,7 +39,7 @@ def made(tmp_path):
 
 
 def changed(table, begin, end=None, **more):
-    return ids(table.open().read_incremental(begin, end, **more).to_arrow())
+    return ids(table.open().read_incremental(begin, end, **more, meta_columns=True).to_arrow())
 
 
 @pytest.mark.req("IN-01")
@@ -66,7 +66,7 @@ def test_begin_is_exclusive_and_end_inclusive(made, begin, end, want):
 def test_columns_stand_in_the_tables_order_and_values_come_from_the_files(made):
     stats = [made.base_file(at(50), "c", file_id(5), [{"id": "x", "p": "not c", "v": 5}])]
     made.complete(at(50), stats)
-    rows = made.open().read_incremental(at(40)).to_arrow()
+    rows = made.open().read_incremental(at(40), meta_columns=True).to_arrow()
     assert rows.column_names[5:] == ["p", "id", "v"]
     assert rows.column("p").to_pylist() == ["not c"]
 
@@ -86,7 +86,7 @@ def test_groups_replaced_in_the_range_are_left_out(made):
 
 
 def test_an_empty_range_has_the_full_schema(made):
-    scan = made.open().read_incremental(at(99))
+    scan = made.open().read_incremental(at(99), meta_columns=True)
     assert scan.to_arrow().num_rows == 0
     assert scan.to_arrow().column_names[5:] == ["p", "id", "v"]
 
@@ -95,8 +95,14 @@ def test_the_schema_may_be_that_of_the_last_instant(made):
     made.schema = pa.schema([*SCHEMA, ("w", pa.string())])
     made.commit(at(50), {("a", file_id(0)): [{**row("1", 5, 50), "w": "x"}]})
     options = {"hoodie.datasource.read.schema.use.end.instanttime": "true"}
-    assert "w" in made.open().read_incremental(at(10), at(20)).to_arrow().column_names
-    assert "w" not in made.open().read_incremental(at(10), at(20), options=options).to_arrow().column_names
+    assert "w" in made.open().read_incremental(at(10), at(20), meta_columns=True).to_arrow().column_names
+    assert (
+        "w"
+        not in made.open()
+        .read_incremental(at(10), at(20), options=options, meta_columns=True)
+        .to_arrow()
+        .column_names
+    )
 
 
 def test_a_file_that_the_cleaner_took_is_an_error_with_a_way_round(made):

@@ -1,6 +1,7 @@
 """Scans that Polars, DuckDB and pyarrow query: the same rows, and nothing read that the query does not need."""
 
 import datetime
+import gc
 import pickle
 
 import duckdb
@@ -80,6 +81,88 @@ def test_duckdb_answers_from_a_relation(table):
     assert relation.aggregate("count(*), sum(fare)").fetchall() == [
         (90, sum(r["fare"] or 0 for r in ROWS) - 1.5 + 100)
     ]
+
+
+ODD = pa.table(
+    {
+        "id": ["a", "b", "c"],
+        "p": ["x", "y", "y"],
+        "t": pa.array([0, None, 2**40], pa.timestamp("us", "UTC")),
+        "day": pa.array([0, -1, None], pa.date32()),
+        "money": pa.array(["1.50", None, "-2.25"]).cast(pa.decimal128(9, 2)),
+        "bytes": pa.array([b"\xff\x00", b"", None]),
+        "yes": [True, None, False],
+        "small": pa.array([1, 2, None], pa.int32()),
+        "f": pa.array([float("nan"), -0.0, None], pa.float32()),
+    }
+)
+
+
+def by_duckdb(relation):
+    """Whether DuckDB reads files itself: its releases write READ_PARQUET or PARQUET_SCAN."""
+    return "parquet" in relation.explain().lower()
+
+
+def own_scan(scan, connection=None):
+    """Whether DuckDB reads the files itself; its rows are those of the dataset in any case."""
+    relation = scan.to_duckdb(connection or duckdb.connect())
+    want = duckdb.connect().from_arrow(scan.to_pyarrow_dataset())
+    want = want.project(", ".join(f'"{n}"' for n in scan.schema.names))
+    assert relation.columns == want.columns == scan.schema.names
+    assert relation.types == want.types
+    assert sorted(map(str, relation.fetchall())) == sorted(map(str, want.fetchall()))
+    return by_duckdb(relation)
+
+
+def test_duckdb_reads_files_itself_where_they_say_what_the_scan_does(tmp_path):
+    path = str(tmp_path / "t")
+    write_hudi(path, ODD, key="id", partition_by="p")
+    assert own_scan(read_hudi(path))
+    assert own_scan(read_hudi(path, meta_columns=True))
+    assert own_scan(read_hudi(path, columns=["yes", "t"]))
+    assert not own_scan(read_hudi(path, filter="small > 1"))
+    assert not own_scan(HudiTable.open(path).read_incremental("000", HudiTable.open(path).read().checkpoint))
+    closed = duckdb.connect(config={"enable_external_access": "false"})
+    assert not own_scan(read_hudi(path), closed)
+    more = ODD.slice(0, 1).set_column(0, "id", pa.array(["d"])).set_column(1, "p", pa.array(["z"]))
+    write_hudi(path, more.append_column("new", pa.array([1])))
+    assert not own_scan(read_hudi(path)), "older files have no column `new`"
+    assert own_scan(read_hudi(path, columns=["id", "small"]))
+
+
+@pytest.mark.parametrize("partition", ["a*", "a?", "[a]", "{a,b}", "k=v", "a b", "a'b"])
+def test_names_of_files_are_no_patterns(tmp_path, partition):
+    path = str(tmp_path / "t")
+    write_hudi(
+        path, [{"id": "1", "p": partition, "v": 1}, {"id": "2", "p": "a", "v": 2}], key="id", partition_by="p"
+    )
+    own_scan(read_hudi(path))
+    assert read_hudi(path).to_duckdb(duckdb.connect()).filter("id = '1'").fetchall() == [("1", 1, partition)]
+
+
+def test_nested_values_come_by_way_of_arrow(tmp_path):
+    path = str(tmp_path / "t")
+    write_hudi(path, [{"id": "1", "tags": ["a"], "box": {"x": 1}}], key="id")
+    assert not own_scan(read_hudi(path))
+    assert own_scan(read_hudi(path, columns=["id"]))
+
+
+def test_a_relation_keeps_its_files_from_cleanings(tmp_path):
+    path = str(tmp_path / "t")
+    for n in range(2):
+        write_hudi(path, [{"id": "1", "v": n}], key="id")
+    relation = read_hudi(path).to_duckdb(duckdb.connect()).filter("v = 1").project("id")
+    assert by_duckdb(relation)
+    table = HudiTable.open(path)
+    for n in range(2, 4):
+        table.upsert([{"id": "1", "v": n}])
+    few = {"hoodie.cleaner.commits.retained": "1"}
+    gc.collect()
+    table.clean(options=few)
+    assert relation.fetchall() == [("1",)]
+    del relation
+    gc.collect()
+    assert table.clean(options=few).deleted
 
 
 def test_a_dataset_has_the_rows_of_the_scan_or_says_why_not(table):

@@ -44,12 +44,12 @@ def made(tmp_path):
 )
 def test_files_below_paths_and_patterns(made, paths, want):
     given = paths.replace("{base}", str(made.path))
-    scan = made.open().read(options={PATHS: given})
+    scan = made.open().read(options={PATHS: given}, meta_columns=True)
     assert ids(scan.to_arrow()) == want
     files = scan.explain().files.to_pylist()
     assert sum(f["read"] for f in files) == len(want)
     assert len(files) == 4
-    assert ids(made.open().read(filter="id > '1'", options={PATHS: given}).to_arrow()) == [
+    assert ids(made.open().read(filter="id > '1'", options={PATHS: given}, meta_columns=True).to_arrow()) == [
         i for i in want if i > "1"
     ]
 

@@ -31,7 +31,7 @@ def row(id, v=0, p="a", **more):
 
 
 def test_a_snapshot_has_the_newest_rows_of_every_group(made):
-    rows = made.open().read().to_arrow()
+    rows = made.open().read(meta_columns=True).to_arrow()
     assert ids(rows) == ["1", "2", "3", "4", "5", "6"]
     assert rows.filter(pc.field("id") == "2").column("v").to_pylist() == [20]
 
@@ -74,7 +74,7 @@ def test_a_folder_of_a_table_names_the_table(made, folder):
 def test_partition_columns_come_last_and_from_the_path(made):
     stats = [made.base_file(at(3), "c", file_id(3), [row("7", p="something else")])]
     made.complete(at(3), stats)
-    rows = made.open().read(filter="id = '7'").to_arrow()
+    rows = made.open().read(filter="id = '7'", meta_columns=True).to_arrow()
     assert rows.column_names == [*META, "id", "v", "note", "p"]
     assert rows.column("p").to_pylist() == ["c"]
 
@@ -114,16 +114,16 @@ def test_counting_needs_no_column(made):
 
 @pytest.mark.req("QR-11")
 def test_a_filter_on_a_partition_column_reads_that_partition_only(made):
-    scan = made.open().read(filter="p = 'b'")
+    scan = made.open().read(filter="p = 'b'", meta_columns=True)
     assert scan.files.column("partition").to_pylist() == ["b"]
     assert made.open().read(filter="p = 'none'").files.num_rows == 0
 
 
 def test_a_scan_stands_for_the_state_that_it_was_made_in(made):
-    scan = made.open().read()
+    scan = made.open().read(meta_columns=True)
     made.commit(at(9), {("a", file_id(0)): [row("1", 100)]})
     assert ids(scan.to_arrow()) == ["1", "2", "3", "4", "5", "6"]
-    assert ids(made.open().read().to_arrow()) == ["1", "3", "4", "5", "6"]
+    assert ids(made.open().read(meta_columns=True).to_arrow()) == ["1", "3", "4", "5", "6"]
 
 
 @pytest.mark.req("QR-19")
@@ -139,7 +139,7 @@ def test_nothing_of_an_open_or_failed_write_shows(made):
 @pytest.mark.req("QR-07")
 def test_replaced_groups_are_gone(made):
     made.commit(at(3), {("a", file_id(5)): [row("10")]}, replaced={"a": (file_id(0), file_id(1))})
-    assert ids(made.open().read().to_arrow()) == ["10", "4", "5", "6"]
+    assert ids(made.open().read(meta_columns=True).to_arrow()) == ["10", "4", "5", "6"]
 
 
 def test_a_leftover_of_a_retried_task_is_not_read(made):
@@ -152,7 +152,7 @@ def test_a_leftover_of_a_retried_task_is_not_read(made):
 def test_a_table_without_partitions(tmp_path):
     table = MadeTable(tmp_path / "t", SCHEMA, partition_fields=())
     table.commit(at(1), {("", file_id(0)): [row("1")]})
-    rows = table.open().read().to_arrow()
+    rows = table.open().read(meta_columns=True).to_arrow()
     assert rows.column_names == [*META, "id", "p", "v", "note"]
     assert ids(rows) == ["1"]
 
@@ -167,8 +167,8 @@ def test_older_files_are_read_in_the_newest_schema(tmp_path):
     read = table.open()
     rows = read.read(["id", "v", "w", "p"]).to_arrow().to_pylist()
     assert rows == [{"id": "1", "v": 1.0, "w": None, "p": "a"}, {"id": "2", "v": 2.5, "w": "x", "p": "a"}]
-    assert ids(read.read(filter="w is null").to_arrow()) == ["1"]
-    assert ids(read.read(filter="v > 0.5 and v < 2").to_arrow()) == ["1"]
+    assert ids(read.read(filter="w is null", meta_columns=True).to_arrow()) == ["1"]
+    assert ids(read.read(filter="v > 0.5 and v < 2", meta_columns=True).to_arrow()) == ["1"]
     assert read.read(["w"]).to_arrow().column("w").to_pylist() == [None, "x"]
     assert [b.num_rows for b in read.read(["w"]).to_batches()] == [1, 1]
 
@@ -177,19 +177,19 @@ def test_a_table_that_was_only_created_has_its_schema_and_no_rows(tmp_path):
     table = MadeTable(
         tmp_path / "t", SCHEMA, properties={"hoodie.table.create.schema": to_avro(SCHEMA, "made")}
     )
-    scan = table.open().read()
+    scan = table.open().read(meta_columns=True)
     assert scan.to_arrow().num_rows == 0
     assert scan.to_arrow().column_names == [*META, "id", "v", "note", "p"]
     assert scan.to_batches().read_all().num_rows == 0
     assert scan.count() == 0
-    assert table.open().get(["1"]).num_rows == 0
+    assert table.open().get(["1"], meta_columns=True).num_rows == 0
     assert table.open().inspect.files().num_rows == 0
 
 
 def test_duckdb_polars_and_pandas_read_a_scan_as_it_is(made):
     duckdb = pytest.importorskip("duckdb")
     polars = pytest.importorskip("polars")
-    scan = made.open().read()
+    scan = made.open().read(meta_columns=True)
     assert duckdb.sql("select p, sum(v) from scan group by p order by p").fetchall() == [("a", 24), ("b", 15)]
     assert polars.DataFrame(scan).filter(polars.col("p") == "b").height == 3
     assert scan.to_polars().height == 6
@@ -247,7 +247,7 @@ def test_damaged_bytes_are_an_error_that_names_the_file(made, way):
     data = bytearray(file.read_bytes())
     data[-30:-8] = b"\xff" * 22
     file.write_bytes(bytes(data))
-    scan = made.open().read()
+    scan = made.open().read(meta_columns=True)
     with pytest.raises(CorruptFileError) as e:
         scan.to_arrow() if way == "to_arrow" else scan.to_batches().read_all()
     assert file.name in str(e.value)
@@ -264,10 +264,17 @@ def test_a_folder_that_is_no_partition_of_the_table_is_named(tmp_path):
 
 def test_options_say_what_arguments_say(made):
     table = made.open()
-    assert ids(table.read(options={"as.of.instant": at(1)}).to_arrow()) == ["1", "2", "3", "4", "5", "6"]
+    assert ids(table.read(options={"as.of.instant": at(1)}, meta_columns=True).to_arrow()) == [
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        "6",
+    ]
     assert table.read(filter="v = 20", options={"as.of.instant": at(1)}).count() == 0
     chosen = {"hudi.read.columns": "id,v", "hudi.read.filter": "v = 20"}
-    assert table.read(options=chosen).to_arrow().to_pydict() == {"id": ["2"], "v": [20]}
+    assert table.read(options=chosen, meta_columns=True).to_arrow().to_pydict() == {"id": ["2"], "v": [20]}
     everywhere = HudiTable.open(str(made.path), options={"as.of.instant": at(1), "_note": "mine"})
     assert everywhere.read(filter="v = 20").count() == 0
     with pytest.raises(ConflictingOptionError):
@@ -321,7 +328,7 @@ def test_a_table_that_becomes_merge_on_read_is_read_as_such_at_the_next_incremen
     table = made.open()
     properties = made.path / ".hoodie" / "hoodie.properties"
     properties.write_text(properties.read_text().replace("COPY_ON_WRITE", "MERGE_ON_READ"))
-    assert ids(table.read_incremental("000").to_arrow()) == ["1", "2", "3", "4", "5", "6"]
+    assert ids(table.read_incremental("000", meta_columns=True).to_arrow()) == ["1", "2", "3", "4", "5", "6"]
 
 
 def test_a_remote_table_reads_like_a_local_one(made):
@@ -333,8 +340,8 @@ def test_a_remote_table_reads_like_a_local_one(made):
             memory.pipe_file(f"/remote/{file.relative_to(made.path)}", file.read_bytes())
     try:
         table = HudiTable.open("memory://remote")
-        assert ids(table.read().to_arrow()) == ["1", "2", "3", "4", "5", "6"]
+        assert ids(table.read(meta_columns=True).to_arrow()) == ["1", "2", "3", "4", "5", "6"]
         assert table.read(filter="p = 'b'").files.num_rows == 1
-        assert table.read().to_batches().read_all().num_rows == 6
+        assert table.read(meta_columns=True).to_batches().read_all().num_rows == 6
     finally:
         memory.rm("/remote", recursive=True)

@@ -99,11 +99,13 @@ def test_ranges_are_final_up_to_what_is_open(made):
      ("completion", ["10", "30"], ["20"], False)],
 )  # fmt: skip
 def test_each_order_loses_nothing_and_says_where_to_go_on(made, order, first, then, doubled):
-    scan = made.open().read_incremental("000", order=order)
+    scan = made.open().read_incremental("000", order=order, meta_columns=True)
     assert ids(scan.to_arrow()) == first
     (made.path / ".hoodie" / f"{at(20)}.commit.requested").unlink()
     commit(made, 20, 2)
-    assert ids(made.open().read_incremental(scan.checkpoint, order=order).to_arrow()) == then
+    assert (
+        ids(made.open().read_incremental(scan.checkpoint, order=order, meta_columns=True).to_arrow()) == then
+    )
     assert bool(set(first) & set(then)) == doubled
     changes = made.open().read_changes("000", order=order).to_arrow()
     assert changes.num_rows == 3
@@ -131,7 +133,9 @@ def test_a_blocked_reader_is_told_by_whom(made):
 @pytest.mark.req("NEW-21")
 def test_orders_that_contradict_the_policy_are_refused(made):
     options = {"hoodie.read.timeline.holes.resolution.policy": "BLOCK"}
-    assert ids(made.open().read_incremental("000", order="stable", options=options).to_arrow()) == ["10"]
+    assert ids(
+        made.open().read_incremental("000", order="stable", options=options, meta_columns=True).to_arrow()
+    ) == ["10"]
     for order in ("start", "completion"):
         with pytest.raises(ConflictingOptionError):
             made.open().read_incremental("000", order=order, options=options)
@@ -178,13 +182,13 @@ def test_a_proof_finds_what_skipping_lost(tmp_path, monkeypatch):
 def test_a_reader_goes_on_in_another_order_and_misses_nothing(made, order, to, again):
     """It has read 10, or 10 and 30, when 20 is completed as the last."""
     completed(made, 10, 3600)  # long before 30
-    first = made.open().read_incremental("000", order=order)
+    first = made.open().read_incremental("000", order=order, meta_columns=True)
     checkpoint = first.checkpoint
     seen = set(ids(first.to_arrow()))
     found = made.open().convert_checkpoint(checkpoint, order=order, to=to)
     (made.path / ".hoodie" / f"{at(20)}.commit.requested").unlink()
     commit(made, 20, 2)
-    rest = set(ids(made.open().read_incremental(found.checkpoint, order=to).to_arrow()))
+    rest = set(ids(made.open().read_incremental(found.checkpoint, order=to, meta_columns=True).to_arrow()))
     assert seen | rest == {"10", "20", "30"}
     assert seen & rest == set(again)
     if order == "completion":

@@ -47,11 +47,11 @@ def remove(table, instant):
 
 
 QUESTIONS = {
-    "snapshot": lambda t: t.read(),
-    "as of": lambda t: t.read(as_of=at(20)),
-    "incremental": lambda t: t.read_incremental(at(10)),
+    "snapshot": lambda t: t.read(meta_columns=True),
+    "as of": lambda t: t.read(as_of=at(20), meta_columns=True),
+    "incremental": lambda t: t.read_incremental(at(10), meta_columns=True),
     "changes": lambda t: t.read_changes(at(10)),
-    "keys": lambda t: t.get(["10"]),
+    "keys": lambda t: t.get(["10"], meta_columns=True),
 }
 
 
@@ -99,12 +99,15 @@ def test_memory_that_runs_out_is_not_called_damage_alone(tmp_path):
 @pytest.mark.req("IN-01", "QR-03")
 def test_bounds_that_are_no_instants_are_times(made):
     table = made.open()
-    assert ids(table.read_incremental(at(15), at(25)).to_arrow()) == ["20"]
+    assert ids(table.read_incremental(at(15), at(25), meta_columns=True).to_arrow()) == ["20"]
     assert table.read_changes(at(15), at(25)).to_arrow().column("op").to_pylist() == ["i"]
     assert table.read_incremental(LATER).count() == 0
     assert table.read_changes(LATER).count() == 0
-    assert ids(table.read(as_of=at(25)).to_arrow()) == ["10", "20"]
-    for before_the_first in (lambda: table.read(as_of=at(5)).count(), lambda: table.get(["10"], as_of=at(5))):
+    assert ids(table.read(as_of=at(25), meta_columns=True).to_arrow()) == ["10", "20"]
+    for before_the_first in (
+        lambda: table.read(as_of=at(5)).count(),
+        lambda: table.get(["10"], as_of=at(5), meta_columns=True),
+    ):
         with pytest.raises(InstantNotFoundError, match="first commit"):
             before_the_first()
 
@@ -113,8 +116,8 @@ def test_bounds_that_are_no_instants_are_times(made):
 @pytest.mark.parametrize("text", ["yesterday", "2026-13-01", "", "2026-01-01T00", "12:30"])
 def test_a_time_that_is_none_is_refused(made, question, text):
     call = {
-        "as of": lambda t: t.read(as_of=text),
-        "incremental": lambda t: t.read_incremental(text),
+        "as of": lambda t: t.read(as_of=text, meta_columns=True),
+        "incremental": lambda t: t.read_incremental(text, meta_columns=True),
         "changes": lambda t: t.read_changes(text),
     }[question]
     with pytest.raises((HudiError, ValueError)) as e:
@@ -126,12 +129,16 @@ def test_a_time_that_is_none_is_refused(made, question, text):
 @pytest.mark.parametrize("question", ["incremental", "changes"])
 def test_a_begin_before_archived_commits_is_refused(made, question):
     made.archive(1, *states(at(5)), *states(at(7)))
-    call = {"incremental": lambda: made.open().read_incremental(at(6)),
+    call = {"incremental": lambda: made.open().read_incremental(at(6), meta_columns=True),
             "changes": lambda: made.open().read_changes(at(6))}[question]  # fmt: skip
     with pytest.raises(InstantNotFoundError) as e:
         call().to_arrow()
     assert at(7) in e.value.remedy
-    scan = made.open().read_changes("000") if question == "changes" else made.open().read_incremental("000")
+    scan = (
+        made.open().read_changes("000")
+        if question == "changes"
+        else made.open().read_incremental("000", meta_columns=True)
+    )
     with pytest.warns(UserWarning, match="archived"):
         assert scan.count() == 3
     assert not scan.complete
@@ -160,7 +167,7 @@ def test_a_base_file_that_is_gone_is_an_error_with_a_remedy(made, question, gone
 
 def test_what_is_left_can_be_asked_for(made):
     remove(made, 30)
-    scan = made.open().read(on_missing="skip")
+    scan = made.open().read(on_missing="skip", meta_columns=True)
     with pytest.warns(UserWarning, match="rows are missing"):
         assert ids(scan.to_arrow()) == ["10", "20"]
     assert not scan.complete
@@ -228,5 +235,9 @@ def test_keys_columns_and_partitions_that_are_no_texts_are_told_by_name(made):
     ):
         with pytest.raises(TypeError, match=said):
             ask()
-    assert ids(table.get(["10", None])) == ids(table.get(pa.array(["10"]))) == ["10"]
-    assert ids(table.get([10])) == ["10"]  # a number has one text
+    assert (
+        ids(table.get(["10", None], meta_columns=True))
+        == ids(table.get(pa.array(["10"]), meta_columns=True))
+        == ["10"]
+    )
+    assert ids(table.get([10], meta_columns=True)) == ["10"]  # a number has one text

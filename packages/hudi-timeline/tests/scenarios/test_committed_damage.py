@@ -43,7 +43,7 @@ class Opened:
         properties.write_text(text.replace("hoodie.table.version=6", "hoodie.table.version=5"))
 
     def read(self, **more):
-        found = HudiTable.open(str(self.path)).read(**more).to_arrow()
+        found = HudiTable.open(str(self.path)).read(**more, meta_columns=True).to_arrow()
         return found.sort_by(
             [(n, "ascending") for n in found.column_names if pa.types.is_string(found[n].type)]
         )

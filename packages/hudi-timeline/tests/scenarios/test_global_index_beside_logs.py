@@ -36,7 +36,7 @@ def made(path, index, payload, schema=SCHEMA, ordering="ts", **more):
 def held(t):
     return sorted(
         (r["id"], r["_hoodie_partition_path"], r["ts"], r["v"], r["w"])
-        for r in t.read().to_arrow().to_pylist()
+        for r in t.read(meta_columns=True).to_arrow().to_pylist()
     )
 
 
@@ -66,7 +66,7 @@ def test_a_record_that_wins_is_written_again_as_the_log_has_it(tmp_path, index):
     t.insert(rows(("1", "a", 10, "base", "w")), options=options)
     before = t.upsert(rows(("1", "a", 20, "log", None)), options=options)
     t.upsert(rows(("1", "b", 15, "late", "w"), ("3", "b", 15, "new", "w")), options=options)
-    since = t.read_incremental(before.instant).to_arrow().to_pylist()
+    since = t.read_incremental(before.instant, meta_columns=True).to_arrow().to_pylist()
     assert sorted((r["id"], r["p"], r["ts"], r["v"], r["w"]) for r in since) == [
         ("1", "a", 20, "log", None),
         ("3", "b", 15, "new", "w"),
@@ -139,7 +139,7 @@ def test_stored_records_are_older_than_the_tables_columns(tmp_path):
         [("id", pa.string()), ("p", pa.string()), ("o", pa.struct([("at", pa.int64())])), ("n", pa.string())]
     )
     t.upsert(rows(("1", "b", {"at": 15}, "n"), ("2", "b", {"at": 15}, "n"), schema=wide), options=options)
-    found = t.read().to_arrow().to_pylist()
+    found = t.read(meta_columns=True).to_arrow().to_pylist()
     assert sorted((r["id"], r["_hoodie_partition_path"], r["o"]["at"], r["n"]) for r in found) == [
         ("1", "a", 20, None),
         ("2", "b", 15, "n"),

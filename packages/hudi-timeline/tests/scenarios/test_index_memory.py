@@ -67,7 +67,7 @@ def silence(path, newest=1):
 
 
 def partitions(path):
-    found = HudiTable.open(str(path)).read().to_arrow().to_pylist()
+    found = HudiTable.open(str(path)).read(meta_columns=True).to_arrow().to_pylist()
     return sorted((r["id"], r["_hoodie_partition_path"]) for r in found)
 
 

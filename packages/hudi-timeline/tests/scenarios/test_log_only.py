@@ -93,7 +93,7 @@ def test_a_group_of_log_files_alone_is_read_as_any_other(tmp_path, kind):
     late = rows(second, ["k1", "k4"], 5, "new")
     commit(storage, first, second, late, deletes=["k3"], kind=kind)
     table = HudiTable.open(str(tmp_path / "t"))
-    found = table.read().to_arrow().sort_by("id")
+    found = table.read(meta_columns=True).to_arrow().sort_by("id")
     assert found.select(["id", "a", "ts"]).to_pylist() == [
         {"id": "k1", "a": "new", "ts": 5},
         {"id": "k2", "a": "old", "ts": 1},
@@ -102,7 +102,10 @@ def test_a_group_of_log_files_alone_is_read_as_any_other(tmp_path, kind):
     assert found["_hoodie_commit_time"].to_pylist() == [second, first, second]
     assert table.read(query="read_optimized").to_arrow().num_rows == 0
     assert table.read(as_of=first).to_arrow().num_rows == 3
-    assert sorted(table.read_incremental(first).to_arrow()["id"].to_pylist()) == ["k1", "k4"]
+    assert sorted(table.read_incremental(first).to_arrow()["id"].to_pylist()) == [
+        "k1",
+        "k4",
+    ]
     (part,) = table.read().plan.logs
     assert part.slice.base_file is None
     assert [f.version for f in part.slice.log_files] == [1, 2]
@@ -130,7 +133,11 @@ def test_a_group_whose_only_log_file_is_gone_is_missed(tmp_path, whole_folder):
         (tmp_path / "t" / "p0" / ".hoodie_partition_metadata").unlink()
         (tmp_path / "t" / "p0").rmdir()
     table = HudiTable.open(str(tmp_path / "t"))
-    for scan in (table.read, lambda: table.read(as_of=first), lambda: table.read_incremental("000")):
+    for scan in (
+        table.read,
+        lambda: table.read(as_of=first, meta_columns=True),
+        lambda: table.read_incremental("000", meta_columns=True),
+    ):
         with pytest.raises(MissingFileError) as e:
             scan().to_arrow()
         assert e.value.file == file.path

@@ -144,12 +144,12 @@ def everything(uri, folder):
         return HudiTable.open(uri)
 
     steps = (
-        lambda: table().read().to_arrow(),
-        lambda: table().read(query="read_optimized").to_arrow(),
-        lambda: table().read(as_of=table().timeline.instants[-1].time).to_arrow(),
-        lambda: table().read_incremental("000").to_arrow(),
+        lambda: table().read(meta_columns=True).to_arrow(),
+        lambda: table().read(query="read_optimized", meta_columns=True).to_arrow(),
+        lambda: table().read(as_of=table().timeline.instants[-1].time, meta_columns=True).to_arrow(),
+        lambda: table().read_incremental("000", meta_columns=True).to_arrow(),
         lambda: table().read_changes("000").to_arrow(),
-        lambda: table().get(["k1"]),
+        lambda: table().get(["k1"], meta_columns=True),
         lambda: table().read().explain(),
         lambda: table().verify(deep=True),
         lambda: table().inspect.commits(),

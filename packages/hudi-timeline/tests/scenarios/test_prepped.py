@@ -42,7 +42,7 @@ def timeline(table):
 
 
 def test_rows_go_back_to_their_files_without_a_look_up(table):
-    rows = plus(table.read().to_arrow(), 10)
+    rows = plus(table.read(meta_columns=True).to_arrow(), 10)
     fresh = [{META[0]: "d", META[1]: "x", "id": "d", "p": "x", "v": 9}]
     fresh = pa.Table.from_pylist(fresh, schema=rows.schema)
     result = prepped(table, "upsert", pa.concat_tables([rows, fresh]))
@@ -58,7 +58,7 @@ def test_rows_go_back_to_their_files_without_a_look_up(table):
 
 @pytest.mark.req("CC-40")
 def test_rows_whose_file_was_written_again_are_refused_before_anything_begins(table):
-    rows = table.read().to_arrow()
+    rows = table.read(meta_columns=True).to_arrow()
     table.upsert(plus(rows.select(["id", "p", "v"]).filter(pc.equal(rows["id"], "a")), 5))
     before = timeline(table)
     for name in ("upsert", "delete"):
@@ -66,7 +66,12 @@ def test_rows_whose_file_was_written_again_are_refused_before_anything_begins(ta
             prepped(table, name, rows)
         assert "without _prepped" in e.value.remedy
     assert timeline(table) == before
-    assert prepped(table, "delete", HudiTable.open(table.uri).read().to_arrow().slice(0, 2)).deleted == 2
+    assert (
+        prepped(
+            table, "delete", HudiTable.open(table.uri).read(meta_columns=True).to_arrow().slice(0, 2)
+        ).deleted
+        == 2
+    )
     assert len(values(table)) == 1
 
 
@@ -77,10 +82,10 @@ def test_rows_beside_log_files_are_refused_before_anything_begins(tmp_path, comp
         str(tmp_path / "t"), SCHEMA, name="t", table_type="MERGE_ON_READ", record_keys=["id"], partition_fields=["p"]
     )  # fmt: skip
     table.insert(pa.table({"id": ["a", "b", "c"], "p": ["x", "y", "x"], "v": [1, 2, 3]}, schema=SCHEMA))
-    stale = table.read().to_arrow()
+    stale = table.read(meta_columns=True).to_arrow()
     table.delete(pa.table({"id": ["a"], "p": ["x"]}))
     table.upsert(pa.table({"id": ["c"], "p": ["x"], "v": [30]}, schema=SCHEMA), options={SMALL: "0"})
-    logged = table.read(filter="id = 'c'").to_arrow()
+    logged = table.read(filter="id = 'c'", meta_columns=True).to_arrow()
     assert "_" not in logged[META[2]][0].as_py()
     if compacts:
         table.compact(mode="schedule")
@@ -91,16 +96,18 @@ def test_rows_beside_log_files_are_refused_before_anything_begins(tmp_path, comp
                 prepped(table, name, rows, **{SMALL: "0"})
             assert "without _prepped" in e.value.remedy
     assert timeline(table) == before
-    prepped(table, "upsert", plus(table.read(filter="id = 'b'").to_arrow(), 10), **{SMALL: "0"})
+    prepped(
+        table, "upsert", plus(table.read(filter="id = 'b'", meta_columns=True).to_arrow(), 10), **{SMALL: "0"}
+    )
     assert values(table) == [("b", 12), ("c", 30)]
     table.compact()
-    fresh = table.read(filter="id = 'c'").to_arrow()
+    fresh = table.read(filter="id = 'c'", meta_columns=True).to_arrow()
     prepped(table, "upsert", plus(fresh, 10), **{SMALL: "0"})
     assert values(table) == [("b", 12), ("c", 40)]
 
 
 def test_inserts_take_their_keys_from_the_meta_columns(table):
-    one = table.read(filter="id = 'a'").to_arrow()
+    one = table.read(filter="id = 'a'", meta_columns=True).to_arrow()
     one = one.set_column(one.schema.get_field_index(META[0]), META[0], pa.array(["z"]))
     prepped(table, "insert", one)
     prepped(table, "bulk_insert", one, **{"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"})
@@ -109,7 +116,7 @@ def test_inserts_take_their_keys_from_the_meta_columns(table):
 
 
 def test_rows_that_do_not_say_where_they_are_are_refused(table):
-    rows = table.read().to_arrow()
+    rows = table.read(meta_columns=True).to_arrow()
     for name, missing in (("upsert", META[2]), ("delete", META[2]), ("insert", META[1])):
         with pytest.raises(MissingColumnError, match=missing):
             prepped(table, name, rows.drop_columns([missing]))

@@ -111,11 +111,11 @@ def test_each_row_group_has_a_dictionary_of_its_own(merged_table, monkeypatch, g
     chosen = []
     real = base_rows.repeating
     monkeypatch.setattr(base_rows, "repeating", lambda *given: chosen.append(real(*given)) or chosen[-1])
-    found = [HudiTable.open(path).read().to_batches(n).read_all() for n in (700, 131072)]
+    found = [HudiTable.open(path).read(meta_columns=True).to_batches(n).read_all() for n in (700, 131072)]
     assert all({"p", "_hoodie_partition_path", "_hoodie_commit_time"} <= set(names) for names in chosen)
     assert len(chosen) == 2
     monkeypatch.setattr(base_rows, "repeating", lambda *_: [])
-    plain = HudiTable.open(path).read().to_arrow()
+    plain = HudiTable.open(path).read(meta_columns=True).to_arrow()
     for got in found:
         got.validate(full=True)
         assert got.equals(plain)
@@ -132,17 +132,20 @@ def test_text_that_repeats_is_merged_as_any_other(merged_table, monkeypatch):
 
     real = base_rows.repeating
     monkeypatch.setattr(base_rows, "repeating", told)
-    got = HudiTable.open(path).read().to_arrow()
+    got = HudiTable.open(path).read(meta_columns=True).to_arrow()
     assert chosen == [ALIKE]
     got.validate(full=True)
     assert got.schema.types == FULL.types
     assert got.sort_by("id").select(SCHEMA.names).to_pylist() == wanted(news)
-    small = HudiTable.open(path).read().to_batches(batch_rows=1000).read_all()
+    small = HudiTable.open(path).read(meta_columns=True).to_batches(batch_rows=1000).read_all()
     some = HudiTable.open(path).read(columns=["same", "_hoodie_file_name", "id"], filter="runs = 'other'")
-    picked, spilled = some.to_arrow(), HudiTable.open(path).read(options={LIMIT: "100000"}).to_arrow()
+    picked, spilled = (
+        some.to_arrow(),
+        HudiTable.open(path).read(options={LIMIT: "100000"}, meta_columns=True).to_arrow(),
+    )
 
     monkeypatch.setattr(base_rows, "repeating", lambda *_: [])
-    plain = HudiTable.open(path).read().to_arrow()
+    plain = HudiTable.open(path).read(meta_columns=True).to_arrow()
     assert got.equals(plain)
     assert small.equals(plain)
     assert spilled.sort_by("id").equals(plain.sort_by("id"))

@@ -527,7 +527,7 @@ KEYS = [
 @pytest.mark.parametrize("keys", KEYS, ids=str)
 def test_keys_of_other_types_find_the_same_rows(table, keys):
     table.insert([{"id": 1}, {"id": 2}], options=NULLS)
-    assert table.get(keys)["id"].to_pylist() == [1]
+    assert table.get(keys, meta_columns=True)["id"].to_pylist() == [1]
     if not isinstance(keys, (pa.Array, list)) or isinstance(keys[0], dict):
         rows = keys if isinstance(keys, list) else keys.set_column(0, "id", pa.array([1.0]))
         assert table.delete(rows).deleted == 1
@@ -545,4 +545,4 @@ def test_keys_that_the_column_does_not_hold_are_refused(table):
         table.get([1, "2"])
     with pytest.raises(TypeError):
         table.get(b"1")
-    assert table.get([]).num_rows == 0
+    assert table.get([], meta_columns=True).num_rows == 0

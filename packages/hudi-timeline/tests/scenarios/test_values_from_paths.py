@@ -16,9 +16,9 @@ NOT_BY_PATH = {"hoodie.datasource.read.extract.partition.values.from.path": "fal
 def queries(table, options, **more):
     newest = table.timeline.completed_writes()[-1].time
     return {
-        "snapshot": table.read(options=options, **more),
-        "as of": table.read(as_of=newest, options=options, **more),
-        "incremental": table.read_incremental("000", options=options, **more),
+        "snapshot": table.read(options=options, **more, meta_columns=True),
+        "as of": table.read(as_of=newest, options=options, **more, meta_columns=True),
+        "incremental": table.read_incremental("000", options=options, **more, meta_columns=True),
     }
 
 
@@ -57,7 +57,7 @@ def test_columns_that_files_lack_are_those_of_the_folders(tmp_path, name):
     (made,) = golden("v6", name)
     table = HudiTable.open(str(made.unpack(tmp_path)))
     fields = table.config.partition_fields
-    wanted = table.read().to_arrow().sort_by("_hoodie_record_key").select(fields)
+    wanted = table.read(meta_columns=True).to_arrow().sort_by("_hoodie_record_key").select(fields)
     for query, scan in queries(table, BY_PATH).items():
         assert scan.to_arrow().sort_by("_hoodie_record_key").select(fields).equals(wanted), query
         assert all(wanted.column(f).null_count < wanted.num_rows for f in fields)

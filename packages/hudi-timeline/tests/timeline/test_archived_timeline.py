@@ -62,14 +62,18 @@ def test_a_begin_before_archived_commits_is_refused_with_the_oldest_that_works(m
     assert at(20) in e.value.remedy
     assert at(30) in e.value.remedy
     assert e.value.details["oldest"] == at(30)
-    assert ids(made.open().read_incremental(at(20)).to_arrow()) == ["3", "4"], "nothing after it is archived"
+    assert ids(made.open().read_incremental(at(20), meta_columns=True).to_arrow()) == ["3", "4"], (
+        "nothing after it is archived"
+    )
     assert made.open().read_incremental(at(20)).complete
-    assert ids(made.open().read_incremental(at(10), at(15)).to_arrow()) == [], "no commit lies between"
+    assert ids(made.open().read_incremental(at(10), at(15), meta_columns=True).to_arrow()) == [], (
+        "no commit lies between"
+    )
 
 
 @pytest.mark.req("IN-17")
 def test_the_beginning_gives_what_is_left_and_says_so(made):
-    scan = made.open().read_incremental("000")
+    scan = made.open().read_incremental("000", meta_columns=True)
     with pytest.warns(UserWarning, match=at(30)):
         assert ids(scan.to_arrow()) == ["3", "4"]
     assert not scan.complete
@@ -85,12 +89,12 @@ def test_what_is_missing_can_be_chosen(made, begin):
         {"options": {FALLBACK: "true"}},
         {"options": {ON_MISSING: "full_scan"}},
     ):
-        scan = made.open().read_incremental(begin, **more)
+        scan = made.open().read_incremental(begin, **more, meta_columns=True)
         assert ids(scan.to_arrow()) == want
         assert scan.complete
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        scan = made.open().read_incremental(begin, on_missing="skip")
+        scan = made.open().read_incremental(begin, on_missing="skip", meta_columns=True)
         assert ids(scan.to_arrow()) == ["3", "4"]
         assert not scan.complete
 
@@ -108,7 +112,7 @@ def test_an_archive_without_writes_hides_nothing(tmp_path):
     table.archive(1, *states(at(10), "clean"), *states(at(11), "rollback"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        scan = table.open().read_incremental("000")
+        scan = table.open().read_incremental("000", meta_columns=True)
         assert ids(scan.to_arrow()) == ["3"]
     assert scan.complete
 
@@ -139,10 +143,10 @@ def test_a_damaged_archive_counts_as_missing_commits(made):
 )
 def test_a_pattern_chooses_files_by_their_full_paths(made, glob, want):
     options = {"hoodie.datasource.read.incr.path.glob": glob}
-    scan = made.open().read_incremental(at(20), options=options)
+    scan = made.open().read_incremental(at(20), options=options, meta_columns=True)
     found = ids(scan.to_arrow())
     assert found == want or glob.startswith("{")
-    full = made.open().read_incremental(at(10), on_missing="full_scan", options=options)
+    full = made.open().read_incremental(at(10), on_missing="full_scan", options=options, meta_columns=True)
     assert len(ids(full.to_arrow())) >= len(found)
     for each in (scan, full):
         assert sum(f["read"] for f in each.explain().files.to_pylist()) == len(each.files)
@@ -157,9 +161,18 @@ def test_a_pattern_that_does_not_close_is_refused(made, glob):
 
 def test_filters_may_come_as_an_option(made):
     options = {"hoodie.datasource.read.incr.filters": "v > 3, id = '4'"}
-    assert ids(made.open().read_incremental(at(20), options=options).to_arrow()) == ["4"]
-    assert ids(made.open().read_incremental(at(20), filter="v < 9", options=options).to_arrow()) == ["4"]
-    assert ids(made.open().read_incremental(at(20), filter="v < 4", options=options).to_arrow()) == []
+    assert ids(made.open().read_incremental(at(20), options=options, meta_columns=True).to_arrow()) == ["4"]
+    assert ids(
+        made.open().read_incremental(at(20), filter="v < 9", options=options, meta_columns=True).to_arrow()
+    ) == ["4"]
+    assert (
+        ids(
+            made.open()
+            .read_incremental(at(20), filter="v < 4", options=options, meta_columns=True)
+            .to_arrow()
+        )
+        == []
+    )
 
 
 GOLDEN = Path(__file__).parent.parents[3] / "tests" / "golden" / "v6" / "cow_archived.zip"

@@ -65,7 +65,7 @@ def table(tmp_path, kind):
 
 
 def found(table, *columns):
-    every = table.read().to_arrow()
+    every = table.read(meta_columns=True).to_arrow()
     return sorted(zip(*(every.column(c).to_pylist() for c in columns), strict=True))
 
 
@@ -77,7 +77,7 @@ def groups(table):
     """File id of each (partition, bucket); each bucket has one, and each key is where its hash says."""
     table = HudiTable.open(table.uri)
     names = ["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"]
-    read = table.read().to_arrow()
+    read = table.read(meta_columns=True).to_arrow()
     keys, paths, files = (read.column(n).to_pylist() for n in names)
     settings = recorded_settings(table.config.properties)
     wanted = bucket_ids(pa.array(keys, pa.string()), settings.fields, settings.num_buckets).to_pylist()
@@ -189,14 +189,14 @@ def test_the_overwrites_give_each_bucket_a_new_file_group(table):
 
 
 def test_prepped_rows_go_to_their_buckets(table):
-    read = table.read().to_arrow()
+    read = table.read(meta_columns=True).to_arrow()
     storage = open_storage(table.uri)
     for operation, given in (("upsert_prepped", read.slice(0, 5)), ("delete_prepped", read.slice(5, 5))):
         options = {**OPTIONS, "hoodie.datasource.write.operation": operation}
         execute(
             LocalEngine(1),
             storage,
-            given if operation[0] == "u" else table.read().to_arrow().slice(5, 5),
+            given if operation[0] == "u" else table.read(meta_columns=True).to_arrow().slice(5, 5),
             options,
         )
     assert len(found(table, "id")) == len(IDS) - 5
@@ -270,11 +270,11 @@ def refused(
     table, error, match, options, operations=("upsert", "insert", "bulk_insert", "delete", "insert_overwrite"),
     findings=(),
 ):  # fmt: skip
-    before = slices_of(table), table.read().to_arrow()
+    before = slices_of(table), table.read(meta_columns=True).to_arrow()
     for operation in operations:
         with pytest.raises(error, match=match):
             getattr(HudiTable.open(table.uri), operation)(rows(IDS[:3], ts=9), options=options)
-    assert (slices_of(table), table.read().to_arrow()) == before
+    assert (slices_of(table), table.read(meta_columns=True).to_arrow()) == before
     assert [f.code for f in table.verify()] == list(findings)
 
 

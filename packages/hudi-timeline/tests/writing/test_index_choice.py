@@ -62,7 +62,7 @@ def make(path, schema=SCHEMA, *, logs=False, **options):
 def content(table):
     """(key, partition path, partition column, v) of each row."""
     names = ["_hoodie_record_key", "_hoodie_partition_path", "p", "v"]
-    return sorted(tuple(r[n] for n in names) for r in table.read().to_arrow().to_pylist())
+    return sorted(tuple(r[n] for n in names) for r in table.read(meta_columns=True).to_arrow().to_pylist())
 
 
 def stats(result):
@@ -419,7 +419,7 @@ def test_a_stored_record_that_wins_over_one_of_another_partition_is_written_agai
     late = rows(("k1", "p2", 9, "late"), ("k2", "p2", 9, "late"), ("new", "p2", 1, "new"), l=[[9], [9], [9]])
     result = table.upsert(late, options=given)
     assert [r for r in content(table) if r[0] == "k1"] == [("k1", "p1", "p1", "old1")]
-    since = table.read_incremental(first.instant).to_arrow().to_pylist()
+    since = table.read_incremental(first.instant, meta_columns=True).to_arrow().to_pylist()
     assert sorted(r["id"] for r in since) == [*renewed, "new"]
     assert [r["l"] for r in since if r["id"] == "k1"] == [[1]] * len(renewed)
     assert (result.updated, result.inserted) == (len(renewed), 1)

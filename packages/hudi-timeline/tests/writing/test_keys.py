@@ -45,8 +45,8 @@ def write(path, table, operation="upsert", **options):
     )
 
 
-def read(path, **asked):
-    return HudiTable.open(str(path)).read(**asked).to_arrow().sort_by("id")
+def read(path, meta_columns=True, **asked):
+    return HudiTable.open(str(path)).read(meta_columns=meta_columns, **asked).to_arrow().sort_by("id")
 
 
 def properties(path):
@@ -89,7 +89,9 @@ def test_a_table_of_dates_is_written_again_and_keeps_what_apache_hudi_keeps(tmp_
     assert found.column("p").to_pylist() == ["1970/01/01", "1970/01/02", "1970/01/01", "1970/01/03"]
     assert found.column("v").to_pylist() == ["x", "new", "x", "new"]
     # What the files hold shows in incremental queries.
-    changes = HudiTable.open(str(tmp_path)).read_incremental("000").to_arrow().sort_by("id")
+    changes = (
+        HudiTable.open(str(tmp_path)).read_incremental("000", meta_columns=True).to_arrow().sort_by("id")
+    )
     assert changes.column("p").to_pylist() == [0, DAY + 5, None, 2 * DAY]
 
 
@@ -257,7 +259,7 @@ def test_virtual_keys_are_made_of_the_columns_when_they_are_needed(tmp_path, fir
     assert write(tmp_path, added, "insert", **options).inserted == 2
     assert write(tmp_path, added.slice(1), "delete", **options).deleted == 1
     table = HudiTable.open(str(tmp_path))
-    found = table.read().to_arrow().sort_by("id")
+    found = table.read(meta_columns=True).to_arrow().sort_by("id")
     assert not set(found.column_names) & set(META)
     assert found.column("id").to_pylist() == ["a", "b", "c", "y"]
     assert found.column("v").to_pylist() == ["new", "x", "new", "x"]
@@ -271,7 +273,7 @@ def test_virtual_keys_are_made_of_the_columns_when_they_are_needed(tmp_path, fir
         meta = stored.read(columns=[*META, "_hoodie_file_name"])
         assert all(meta.column(name).null_count == meta.num_rows for name in META)
         assert set(meta.column("_hoodie_file_name").to_pylist()) <= {file.name}
-    keys = table.get(rows(["1"], ids="a", n=pa.array([1], pa.int64())))
+    keys = table.get(rows(["1"], ids="a", n=pa.array([1], pa.int64())), meta_columns=True)
     assert keys.column("v").to_pylist() == ["new"]
     assert table.delete("id = 'b'").deleted == 1
     assert read(tmp_path).num_rows == 3
@@ -314,7 +316,7 @@ def test_keys_to_look_up_are_made_of_the_table_s_types(tmp_path):
     exact = pa.array([Decimal("1.50"), Decimal("2.00")], pa.decimal128(10, 2))
     write(tmp_path, pa.table({"id": exact, "p": ["1", "1"], "v": ["a", "b"]}))
     narrow = pa.table({"id": pa.array([Decimal("1.5")], pa.decimal128(3, 1))})
-    assert HudiTable.open(str(tmp_path)).get(narrow).column("v").to_pylist() == ["a"]
+    assert HudiTable.open(str(tmp_path)).get(narrow, meta_columns=True).column("v").to_pylist() == ["a"]
 
 
 def test_a_binary_partition_column_is_refused_before_anything_is_written(tmp_path):

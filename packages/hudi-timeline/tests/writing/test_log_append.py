@@ -102,7 +102,7 @@ def test_an_append_is_a_data_block_and_then_a_delete_block_in_a_new_log_file_of_
 
 def test_logged_rows_say_the_commit_and_name_the_file_id(table):
     result = table.upsert(rows(("3", "a", 2, 30.0)), options=NO_SMALL_FILES)
-    (row,) = (r for r in table.read().to_arrow().to_pylist() if r["id"] == "3")
+    (row,) = (r for r in table.read(meta_columns=True).to_arrow().to_pylist() if r["id"] == "3")
     assert row["_hoodie_commit_time"] == result.instant
     assert row["_hoodie_commit_seqno"].startswith(f"{result.instant}_")
     assert row["_hoodie_file_name"] == result.write_stats[0].file_id

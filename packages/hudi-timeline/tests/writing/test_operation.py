@@ -101,7 +101,7 @@ def test_upsert_updates_known_keys_and_inserts_new_ones(tmp_path):
     assert result.files_written == 0
     assert result.files_rewritten == 3
     assert rows(table) == expected(trips(50), changed)
-    stored = table.read().to_arrow().to_pylist()
+    stored = table.read(meta_columns=True).to_arrow().to_pylist()
     times = {r["uuid"]: r["_hoodie_commit_time"] for r in stored}
     assert times["k00055"] == result.instant
     assert times["k00005"] < result.instant

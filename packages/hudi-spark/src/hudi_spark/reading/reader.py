@@ -59,17 +59,21 @@ from hudi_timeline.table_config import PROPERTIES_FILE
 
 
 def scan_for(table: HudiTable, config: ReadConfig, columns: Sequence[str] | None = None) -> Scan:
-    """The snapshot, incremental or CDC query of a table.
+    """The snapshot, incremental or CDC query of a table; on Spark all columns are also the meta columns.
 
     Raises:
         HudiError: as `HudiTable.read`, `.read_incremental` and `.read_changes`.
     """
     options = dict(config.raw)
     if config.query_type != INCREMENTAL:
-        return table.read(columns, query=config.query_type, as_of=config.as_of, options=options)
+        return table.read(
+            columns, query=config.query_type, as_of=config.as_of, meta_columns=True, options=options
+        )
     if config.incremental_format == CDC:
         return table.read_changes(config.begin or "", config.end, columns=columns, options=options)
-    return table.read_incremental(config.begin or "", config.end, columns=columns, options=options)
+    return table.read_incremental(
+        config.begin or "", config.end, columns=columns, meta_columns=True, options=options
+    )
 
 
 log = logging.getLogger("hudi")

@@ -120,8 +120,10 @@ class TableStream:
     def scan(self, start: str, end: str, columns: Sequence[str] | None = None) -> Scan:
         """The changes after `start` up to `end`."""
         table, config = self.open(), self.config
-        read = table.read_changes if config.incremental_format == CDC else table.read_incremental
-        return read(start, end, columns=columns, options=dict(config.raw))
+        options = dict(config.raw)
+        if config.incremental_format == CDC:
+            return table.read_changes(start, end, columns=columns, options=options)
+        return table.read_incremental(start, end, columns=columns, meta_columns=True, options=options)
 
 
 def with_allowed_merge(uri: str, options: Mapping[str, str]) -> dict[str, str]:

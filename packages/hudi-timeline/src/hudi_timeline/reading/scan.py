@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from hudi_format._checks import text_list
 from hudi_format.arrow.arrays import put_together
-from hudi_format.errors import MissingFileError, StaleSnapshotError, UnsupportedError
+from hudi_format.errors import MissingFileError, StaleSnapshotError
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.display.html_view import facts_view, schema_rows, titled
 from hudi_timeline.reading.filters import all_of, make_predicate, missing_column
@@ -320,6 +320,8 @@ class Scan:
     def to_pyarrow_dataset(self) -> pyarrow.dataset.Dataset:
         """The base files of the scan as a pyarrow dataset, which reads only what is asked of it.
 
+        Its columns are those of the scan, and those of the scan's filter, which it applies.
+
         Raises:
             UnsupportedError: rows that are not in the files as they are, such as those of log files.
         """
@@ -330,6 +332,7 @@ class Scan:
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """The rows as a DuckDB relation, which reads only the columns and rows that its query needs.
 
+        Without a filter of the scan DuckDB reads local base files itself, where it finds in them what the scan does.
         Where the scan is no dataset of files (log files) all of its rows are read into memory first.
 
         Args:
@@ -339,12 +342,9 @@ class Scan:
             import duckdb
         except ImportError as e:
             raise ImportError("to_duckdb() needs DuckDB: pip install duckdb") from e
-        rows: object
-        try:
-            rows = self.to_pyarrow_dataset()
-        except UnsupportedError:
-            rows = self.to_arrow()
-        return (connection or duckdb.default_connection()).from_arrow(rows)
+        from hudi_timeline.reading.other_engines import relation_of
+
+        return relation_of(self, connection or duckdb.default_connection())
 
     @property
     def stability(self) -> Stability:

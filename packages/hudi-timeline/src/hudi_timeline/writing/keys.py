@@ -122,7 +122,7 @@ def require_stored(names: Sequence[str], operation: str, storage: Storage) -> No
             raise MissingColumnError(
                 f"the operation {operation}_prepped needs {', '.join(wanted)}, but the rows have no {name}",
                 table=storage.uri,
-                remedy="read the rows from the table with their meta columns (in new ones the file name is null), "
+                remedy="read the rows from the table with `meta_columns=True` (in new ones the file name is null), "
                 f"or use the operation {operation}.",
                 column=name,
             )

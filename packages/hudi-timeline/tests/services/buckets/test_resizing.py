@@ -181,7 +181,7 @@ def test_queries_of_before_and_after_find_each_key(tmp_path, engine):
         assert (
             [r[:2] for r in old] == [r[:2] for r in new] == [(key, p) for p in "ab"[: 1 + (key in IDS[:20])]]
         )
-        scan = table.read(filter=f"{keyed} and p = 'a'")
+        scan = table.read(filter=f"{keyed} and p = 'a'", meta_columns=True)
         assert (
             len(
                 {
@@ -192,7 +192,7 @@ def test_queries_of_before_and_after_find_each_key(tmp_path, engine):
             )
             == 1
         )
-    since = table.read_incremental(at, resized.instant).to_arrow()
+    since = table.read_incremental(at, resized.instant, meta_columns=True).to_arrow()
     assert since.num_rows == 0  # a resize changes no row
 
 
@@ -498,7 +498,7 @@ def test_virtual_keys_and_hash_fields_that_are_part_of_the_key(tmp_path):
     table.resize_buckets(9)
     assert sorted(table.read().to_arrow().column("id").to_pylist()) == before
     assert len(table.inspect.buckets()) == 9
-    scan = table.read(filter="id = 'k07'")
+    scan = table.read(filter="id = 'k07'", meta_columns=True)
     assert scan.to_arrow().num_rows == 1
     assert sum(f["read"] for f in scan.explain().files.to_pylist()) == 1
     table.upsert(rows(IDS, ts=3))

@@ -318,10 +318,10 @@ def test_every_query_answers_the_same_before_and_after(tmp_path, payload, block)
     def answers():
         times = [i.time for i in table.timeline.completed_writes()]
         first = times[0]
-        found = [table.read().to_arrow().to_pylist()]
-        found += [table.read(as_of=t).to_arrow().to_pylist() for t in known]
-        found += [table.read_incremental(first).to_arrow().to_pylist()]
-        found += [table.read_incremental(known[1], known[-1]).to_arrow().to_pylist()]
+        found = [table.read(meta_columns=True).to_arrow().to_pylist()]
+        found += [table.read(as_of=t, meta_columns=True).to_arrow().to_pylist() for t in known]
+        found += [table.read_incremental(first, meta_columns=True).to_arrow().to_pylist()]
+        found += [table.read_incremental(known[1], known[-1], meta_columns=True).to_arrow().to_pylist()]
         key = lambda r: r["_hoodie_record_key"]  # noqa: E731
         return [sorted(f, key=key) for f in found]
 
@@ -330,13 +330,13 @@ def test_every_query_answers_the_same_before_and_after(tmp_path, payload, block)
     assert table.log_compact(options={**options, **TWO}).executed
     assert answers() == before
     table.upsert([{"id": 0, "ts": 99, "a": 1, "b": "end", "_hoodie_is_deleted": None}], options=options)
-    latest = table.read().to_arrow().to_pylist()
+    latest = table.read(meta_columns=True).to_arrow().to_pylist()
     assert table.log_compact(options={**options, **TWO}).executed
-    assert table.read().to_arrow().to_pylist() == latest
+    assert table.read(meta_columns=True).to_arrow().to_pylist() == latest
     table.compact(options=options)
-    assert sorted(r["id"] for r in table.read(query="read_optimized").to_arrow().to_pylist()) == sorted(
-        r["id"] for r in latest
-    )
+    assert sorted(
+        r["id"] for r in table.read(query="read_optimized", meta_columns=True).to_arrow().to_pylist()
+    ) == sorted(r["id"] for r in latest)
     assert table.verify(deep=True) == []
 
 
@@ -349,9 +349,9 @@ def test_memory_beyond_the_limit_goes_to_disk(tmp_path):
             options=options,
         )
         table.delete(f"id < {ts}", options=options)
-    before = sorted(table.read().to_arrow().to_pylist(), key=lambda r: r["id"])
+    before = sorted(table.read(meta_columns=True).to_arrow().to_pylist(), key=lambda r: r["id"])
     assert table.log_compact(options={**options, **TWO}).executed
-    assert sorted(table.read().to_arrow().to_pylist(), key=lambda r: r["id"]) == before
+    assert sorted(table.read(meta_columns=True).to_arrow().to_pylist(), key=lambda r: r["id"]) == before
 
 
 def test_virtual_keys_and_dropped_partition_columns(tmp_path):
@@ -387,7 +387,7 @@ def test_writes_merge_log_blocks_inline_and_no_compaction_is_disturbed(tmp_path)
     for ts in range(11, 21):
         want[ts % 8] = ts
         table.upsert([{"id": ts % 8, "ts": ts, "a": ts, "b": "y"}], options=options)
-        assert {r["id"]: r["a"] for r in table.read().to_arrow().to_pylist()} == want
+        assert {r["id"]: r["a"] for r in table.read(meta_columns=True).to_arrow().to_pylist()} == want
     operations = [c["operation"] for c in table.inspect.commits().to_pylist()]
     assert {"LOG_COMPACT", "COMPACT"} <= set(operations)
     assert table.verify(deep=True) == []
