@@ -142,7 +142,7 @@ def test_files_are_left_out(opened, version):
 def test_a_secondary_index_leaves_out_files_without_the_values(opened, version, least):
     (table,) = golden(version, "mdt_secondary_and_expression")
     read = opened(table)
-    every = read.read().to_arrow()
+    every = read.read(meta_columns=True).to_arrow()
     riders = sorted(set(every.column("rider").to_pylist()) - {None})
     asked = [[r] for r in riders] + [
         riders[:2],
@@ -154,7 +154,7 @@ def test_a_secondary_index_leaves_out_files_without_the_values(opened, version, 
     by_index = 0
     for values in asked:
         predicate = pc.field("rider").isin(pa.array(values, pa.string()))
-        scan = read.read(filter=predicate, options=BY_INDEXES)
+        scan = read.read(filter=predicate, options=BY_INDEXES, meta_columns=True)
         assert in_order(scan.to_arrow()) == in_order(every.filter(predicate)), values
         explained = scan.explain(prove=True).files
         assert not any(explained.column("missed").drop_null().to_pylist())
