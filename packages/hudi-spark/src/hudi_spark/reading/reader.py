@@ -59,7 +59,7 @@ from hudi_timeline.table_config import PROPERTIES_FILE
 
 
 def scan_for(table: HudiTable, config: ReadConfig, columns: Sequence[str] | None = None) -> Scan:
-    """The snapshot, incremental or CDC query of a table; on Spark all columns are also the meta columns.
+    """The snapshot, incremental or CDC query of a table, meta columns included.
 
     Raises:
         HudiError: as `HudiTable.read`, `.read_incremental` and `.read_changes`.

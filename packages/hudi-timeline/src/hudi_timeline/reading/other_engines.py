@@ -158,7 +158,7 @@ def _files_of(scan: Scan) -> _Files:
 
 
 def relation_of(scan: Scan, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-    """The scan as a relation of DuckDB: over its base files, over a dataset of them, or over its rows."""
+    """The scan as a relation of DuckDB, over its files, a dataset of them, or its rows."""
     try:
         files = _files_of(scan)
     except UnsupportedError:
