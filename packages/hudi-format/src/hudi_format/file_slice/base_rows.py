@@ -165,8 +165,8 @@ class BaseFileReader:
         """Number of a row group's rows of about `PART_BYTES`, by the footer; at least 1."""
         if self._other is not None:
             return BATCH_ROWS
-        whole = max(1, self._file.metadata.row_group(group).total_byte_size)
-        return max(1, min(BATCH_ROWS, self._rows[group] * PART_BYTES // whole))
+        whole = max(1, int(self._file.metadata.row_group(group).total_byte_size))
+        return max(1, min(BATCH_ROWS, int(self._rows[group]) * PART_BYTES // whole))
 
     def close(self) -> None:
         if self._other is not None:
