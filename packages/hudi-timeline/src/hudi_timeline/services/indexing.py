@@ -39,7 +39,7 @@ from hudi_timeline.metadata_table import index_build, upkeep
 from hudi_timeline.metadata_table.deltacommit import GroupChange, create_or_same
 from hudi_timeline.metadata_table.initialisation import initialise, no_place
 from hudi_timeline.metadata_table.own_table import open_own
-from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.services.table_service import BOTH, EXECUTE, SCHEDULE, ServiceContext, check_mode
 from hudi_timeline.table_config import METADATA_PARTITIONS_INFLIGHT
 from hudi_timeline.timeline.action_metadata import IndexedPartition, IndexMetadata, IndexPlan, render_action
 from hudi_timeline.timeline.index_builds import IndexBuild, begun_plan, pending_builds
@@ -49,8 +49,6 @@ from hudi_timeline.transaction.rollback_guard import refuse_alive
 
 log = logging.getLogger("hudi")
 
-SCHEDULE, EXECUTE, BOTH = "schedule", "execute", "schedule_and_execute"
-MODES = (SCHEDULE, EXECUTE, BOTH)
 _RECORD_INDEX = "record_index"
 
 
@@ -127,8 +125,7 @@ def build_index(
         LockError, StorageError.
     """
     began = time.monotonic()
-    if mode not in MODES:
-        raise ValueError(f"mode is one of {', '.join(MODES)}, not {mode!r}")
+    check_mode(mode)
     if instant is not None and (mode != EXECUTE or partitions):
         raise ValueError("instant goes with mode='execute', and names the partitions")
     asked = tuple(dict.fromkeys((partitions,) if isinstance(partitions, str) else partitions))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from hudi_format.errors import InvalidOptionError
 from hudi_format.storage.open import as_durable_as_asked
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import feature_gate, metadata_config, table_config
@@ -19,6 +20,20 @@ from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.instant import Instant
 from hudi_timeline.transaction import orphans
+
+# What a service of two steps does: plan, execute what is planned, or both.
+SCHEDULE, EXECUTE, BOTH = MODES = ("schedule", "execute", "schedule_and_execute")
+
+
+def check_mode(mode: str) -> None:
+    """Refuse a mode that services of two steps do not have.
+
+    Raises InvalidOptionError.
+    """
+    if mode not in MODES:
+        raise InvalidOptionError(
+            f"mode={mode!r} is unknown", remedy=f"use {', '.join(map(repr, MODES[:-1]))} or {BOTH!r}."
+        )
 
 
 class ServiceContext:

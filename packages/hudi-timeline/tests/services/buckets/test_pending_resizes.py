@@ -213,7 +213,7 @@ def test_only_rings_without_writes_are_planned_apart(table, tmp_path):
         return True
 
     table.upsert(rows(IDS[:1], ts=4), options=lazy, validators=[meanwhile])
-    with pytest.raises(ValueError, match="mode is one of"):
+    with pytest.raises(ValueError, match="mode='later' is unknown"):
         table.resize_buckets(mode="later")
 
 

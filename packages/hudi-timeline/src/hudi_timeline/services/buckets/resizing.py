@@ -40,7 +40,7 @@ from hudi_timeline.services.buckets.pending_resizes import (
 from hudi_timeline.services.buckets.resize_plan import ResizePlan, make_resize_plan
 from hudi_timeline.services.buckets.resize_tasks import Runner, make_resize_tasks, run_on_threads
 from hudi_timeline.services.compaction.slice_tasks import stored_schema_text
-from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.services.table_service import BOTH, EXECUTE, SCHEDULE, ServiceContext, check_mode
 from hudi_timeline.table_config import INDEX
 from hudi_timeline.timeline.commit_metadata import COMPACT
 from hudi_timeline.timeline.instant import REPLACE_COMMIT
@@ -50,9 +50,6 @@ from hudi_timeline.transaction.settings_change import NewSettings
 from hudi_timeline.transaction.transaction import Participant, Transaction, begin_transaction
 
 log = logging.getLogger("hudi")
-
-SCHEDULE, EXECUTE, BOTH = "schedule", "execute", "schedule_and_execute"
-MODES = (SCHEDULE, EXECUTE, BOTH)
 
 
 @dataclass(frozen=True)
@@ -116,8 +113,7 @@ def resize(
         LockError, StorageError.
     """
     began = time.monotonic()
-    if mode not in MODES:
-        raise ValueError(f"mode is one of {', '.join(MODES)}, not {mode!r}")
+    check_mode(mode)
     if plan is not None and mode != BOTH:
         raise ValueError(f"plan goes with the mode {BOTH}")
     if plan is not None and (num_buckets, partitions, engine) != (None, None, None):

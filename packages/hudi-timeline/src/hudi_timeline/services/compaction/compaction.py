@@ -51,7 +51,7 @@ from hudi_timeline.services.compaction.slice_tasks import (
     stored_schema_text,
 )
 from hudi_timeline.services.compaction.status import CompactionStatus, compaction_status
-from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.services.table_service import BOTH, EXECUTE, SCHEDULE, ServiceContext, check_mode
 from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan
 from hudi_timeline.timeline.instant import COMPACTION, INFLIGHT, REQUESTED, Instant, instant_path, zone_of
 from hudi_timeline.timeline.instant_generator import new_instant
@@ -59,9 +59,6 @@ from hudi_timeline.transaction.retries import waited_for
 from hudi_timeline.transaction.rollback_guard import running_writes
 
 log = logging.getLogger("hudi")
-
-SCHEDULE, EXECUTE, BOTH = "schedule", "execute", "schedule_and_execute"
-MODES = (SCHEDULE, EXECUTE, BOTH)
 
 
 @dataclass(frozen=True)
@@ -145,8 +142,7 @@ def compact(
         LockError, StorageError.
     """
     began = time.monotonic()
-    if mode not in MODES:
-        raise ValueError(f"mode is one of {', '.join(MODES)}, not {mode!r}")
+    check_mode(mode)
     if (plan is not None and mode == EXECUTE) or (instant is not None and mode != EXECUTE):
         raise ValueError("plan goes with scheduling, and instant with mode='execute'")
     refuse_copy_on_write(context)

@@ -32,10 +32,6 @@ from hudi_timeline.file_system_view.file_slices import newest_slices, newest_sli
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.compaction_config import CompactionConfig, parse_compaction_options
 from hudi_timeline.services.compaction.compaction import (
-    BOTH,
-    EXECUTE,
-    MODES,
-    SCHEDULE,
     CompactionResult,
     begun_elsewhere,
     refuse_copy_on_write,
@@ -71,7 +67,7 @@ from hudi_timeline.services.compaction.slice_tasks import (
     run_on_threads,
     stored_schema_text,
 )
-from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.services.table_service import BOTH, EXECUTE, SCHEDULE, ServiceContext, check_mode
 from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan, CompactionStrategy
 from hudi_timeline.timeline.instant import (
     INFLIGHT,
@@ -127,8 +123,7 @@ def log_compact(
         LockError, StorageError.
     """
     began = time.monotonic()
-    if mode not in MODES:
-        raise ValueError(f"mode is one of {', '.join(MODES)}, not {mode!r}")
+    check_mode(mode)
     if instant is not None and mode != EXECUTE:
         raise ValueError("instant goes with mode='execute'")
     refuse_copy_on_write(context)
