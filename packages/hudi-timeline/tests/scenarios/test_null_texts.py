@@ -134,3 +134,42 @@ def test_they_are_set_aside_where_bad_rows_are(tmp_path, table):
 def test_another_choice_is_refused(table):
     with pytest.raises(InvalidOptionError, match="refuse"):
         table.insert(rows(["a"]), options={"hudi.partition.null.texts": "keep"})
+
+
+SLASHED = [("a/b", "c"), ("a", "b/c"), (None, "x/y"), ("a/q=b", "c")]
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("values", SLASHED)
+def test_paths_that_do_not_tell_their_values_apart_are_refused(tmp_path, operation, values):
+    table = made(tmp_path, STYLES[0], ["p", "q"])
+    table.upsert(rows(["x"]))
+    commits = [i.time for i in table.timeline.completed_writes()]
+    given = pa.Table.from_pylist(
+        [{"id": "n", "p": values[0], "q": values[1], "v": 2, "ts": 2}], schema=SCHEMA
+    )
+    with pytest.raises(PartitionPathError, match="does not tell the values of p, q apart") as e:
+        getattr(HudiTable.open(table.uri), operation)(given)
+    assert "urlencode=true" in e.value.remedy
+    assert "hudi.partition.null.texts=write" in e.value.remedy
+    assert [i.time for i in HudiTable.open(table.uri).timeline.completed_writes()] == commits
+    assert stored(HudiTable.open(table.uri)) == [("k0", "x", 1)]
+    HudiTable.open(table.uri).delete(given)  # which is not there
+    getattr(HudiTable.open(table.uri), operation)(given, options=AS_HUDI)
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("values", SLASHED)
+@pytest.mark.parametrize("style", STYLES[1:], ids=lambda s: f"hive-{s[0]}-encoded-{s[1]}")
+def test_slashes_are_written_where_paths_tell_the_values_apart(tmp_path, style, values):
+    table = made(tmp_path, style, ["p", "q"])
+    table.upsert([{"id": "n", "p": values[0], "q": values[1], "v": 2, "ts": 2}])
+    found = HudiTable.open(table.uri).read(["p", "q"]).to_arrow().to_pylist()
+    assert found == [{"p": values[0], "q": values[1]}] or (values[0] == "a/q=b" and style[1] == "false")
+
+
+def test_one_column_takes_a_whole_path(tmp_path):
+    table = made(tmp_path, STYLES[0], ["p"])
+    table.upsert(rows(["a/b", "a/b/c"]))
+    assert [p for _, p, _ in stored(HudiTable.open(table.uri))] == ["a/b", "a/b/c"]

@@ -66,7 +66,7 @@ class KeySpec:
         field_kinds: SIMPLE or TIMESTAMP for each partition field.
         timestamp_zone: timestamps in keys are text by this zone's clock; None: they are microseconds.
         refuses_null_texts: partition values that would be read back as null, see `partition_path.null_texts`, are an
-            error; else they are in the partition of null.
+            error; else they are in the partition of null.  So are paths that do not tell their values apart.
     """
 
     key_fields: tuple[str, ...]

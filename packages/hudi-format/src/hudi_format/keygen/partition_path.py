@@ -57,6 +57,23 @@ def null_text_error(field: str, rows: int, total: int) -> PartitionPathError:
     )
 
 
+def check_told(path: str, fields: Sequence[str]) -> None:
+    """Check that a path to be written tells the values of its fields apart.
+
+    Raises:
+        PartitionPathError: it does not, and no read of the table would go through.
+    """
+    if split_values(path, fields) is None:
+        raise PartitionPathError(
+            f"partition path {path!r} does not tell the values of {', '.join(fields)} apart: there is a slash in one",
+            remedy="write values without slashes, or make the table with "
+            f"hoodie.datasource.write.partitionpath.urlencode=true; {NULL_TEXTS_OPTION}=write writes it as Apache Hudi "
+            "does.",
+            column=",".join(fields),
+            path=path,
+        )
+
+
 def split_values(path: str, fields: Sequence[str]) -> list[str | None] | None:
     """Text values of a partition path, one per field, or None where they are ambiguous.
 

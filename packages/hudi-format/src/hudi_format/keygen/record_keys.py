@@ -16,8 +16,15 @@ import pyarrow.compute as pc
 
 from hudi_format.errors import MissingColumnError, PartitionPathError, RecordKeyError, SchemaError
 from hudi_format.keygen.java_text import to_text
-from hudi_format.keygen.key_generator import KEY_OPTION, PARTITION_OPTION, TIMESTAMP, KeySpec
-from hudi_format.keygen.partition_path import HIVE_DEFAULT, check_safe, null_text_error, null_texts, segment
+from hudi_format.keygen.key_generator import KEY_OPTION, PARTITION_OPTION, SIMPLE, TIMESTAMP, KeySpec
+from hudi_format.keygen.partition_path import (
+    HIVE_DEFAULT,
+    check_safe,
+    check_told,
+    null_text_error,
+    null_texts,
+    segment,
+)
 from hudi_format.keygen.timestamp_based import partition_texts
 
 Batch: TypeAlias = pa.RecordBatch | pa.Table
@@ -131,8 +138,11 @@ def partition_paths(batch: Batch, spec: KeySpec) -> pa.DictionaryArray:
             codes.astype(np.int64) * len(segments) + level_codes, len(paths) * len(segments)
         )
         paths = [f"{paths[u // len(segments)]}/{segments[u % len(segments)]}" for u in used]
+    simple = all(kind == SIMPLE for kind in spec.field_kinds)  # the text of a date may have more levels
     for path in paths:
         _check(path, spec)
+        if spec.refuses_null_texts and simple:
+            check_told(path, spec.partition_fields)
     return _encoded(codes, paths)
 
 

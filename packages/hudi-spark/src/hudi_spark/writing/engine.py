@@ -44,7 +44,13 @@ from hudi_spark.types import (
 )
 from hudi_spark.writing.bucket_partitioner import place, slots, spread
 from hudi_spark.writing.bulk_insert_sort import ordered
-from hudi_spark.writing.key_columns import nested_field, partition_path, record_key, refused_field
+from hudi_spark.writing.key_columns import (
+    nested_field,
+    partition_path,
+    record_key,
+    refuse_untold,
+    refused_field,
+)
 from hudi_spark.writing.key_lookup import ROW_ID, Lookup, one_per_key
 from hudi_spark.writing.stored_keys import FILE_ID, file_id, stored_keys
 from hudi_spark.writing.table_services import run_slices
@@ -435,10 +441,12 @@ def _digits(index: BucketIndex) -> Column:
 
 
 def _refuse_null_texts(counts: Mapping[str, int], spec: KeySpec) -> None:
+    """Refuse paths whose values would be read back as null, or not at all."""
     refused = {p: field for p in counts if (field := refused_field(p, spec)) is not None}
     for first in refused.values():
         rows = sum(n for p, n in counts.items() if refused.get(p) == first)
         raise null_text_error(first, rows, sum(counts.values()))
+    refuse_untold(counts, spec)
 
 
 def _by_path(rows: DataFrame, path: str) -> Column:

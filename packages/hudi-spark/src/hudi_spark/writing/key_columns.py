@@ -6,7 +6,7 @@ Source: hudi_format.keygen.record_keys, which the tests hold these expressions t
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 
 from pyspark.sql import Column
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hudi_format.keygen.key_generator import SIMPLE
-from hudi_format.keygen.partition_path import ESCAPED_CHARS, HIVE_DEFAULT, null_texts
+from hudi_format.keygen.partition_path import ESCAPED_CHARS, HIVE_DEFAULT, check_told, null_texts
 from hudi_format.keygen.record_keys import EMPTY_PART, NULL_PART, KeySpec
 from hudi_format.keygen.time_zones import zone
 from hudi_format.keygen.timestamp_based import TimeSpec
@@ -155,6 +155,17 @@ def refused_field(path: str, spec: KeySpec) -> str | None:
     """Partition column with a refused value in rows of this path; None without one."""
     found = re.search(f"{_REFUSED}([0-9]+){_REFUSED}", path) if spec.refuses_null_texts else None
     return None if found is None else spec.partition_fields[int(found[1])]
+
+
+def refuse_untold(paths: Iterable[str], spec: KeySpec) -> None:
+    """Refuse paths that do not tell their values apart.
+
+    Raises:
+        PartitionPathError: the first of them.
+    """
+    if spec.refuses_null_texts and all(kind == SIMPLE for kind in spec.field_kinds):
+        for path in paths:
+            check_told(path, spec.partition_fields)
 
 
 def partition_path(spec: KeySpec, schema: T.StructType) -> Column | None:

@@ -39,7 +39,7 @@ from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_index.bucket import BucketIndex, new_bucket_file_id
 from hudi_spark.runtime.jobs import run_job
 from hudi_spark.runtime.python_workers import in_workers
-from hudi_spark.writing.key_columns import refused_field
+from hudi_spark.writing.key_columns import refuse_untold, refused_field
 from hudi_timeline.services.buckets.resize_tasks import ResizeTask, run_resize_task
 from hudi_timeline.services.compaction.slice_tasks import Task, run_task
 from hudi_timeline.writing.bulk_insert import write_stream
@@ -174,6 +174,8 @@ class WriteNewBuckets:
         number, partition = int(bucket[:8]), check_safe(bucket[8:])
         if not self.task.stored_keys and (field := refused_field(partition, self.task.key_spec)) is not None:
             raise null_text_error(field, rows.num_rows, rows.num_rows)
+        if not self.task.stored_keys:
+            refuse_untold((partition,), self.task.key_spec)
         file_id = new_bucket_file_id(number, self.context.seed, partition)
         group = Bucket(0, partition, CREATE, file_id.removesuffix("-0"))
         return write_bucket(self.context, group, rows, token, counter)

@@ -248,7 +248,8 @@ NULL_TEXTS = ConfigKey(
     "hudi.partition.null.texts", choice("refuse", "write"), "refuse", since="0.1.0",
     doc=(
         "Rows to write whose partition column is empty text or __HIVE_DEFAULT_PARTITION__: refuse, or write, which "
-        "puts them into the partition of null, as which snapshots give them back."
+        "puts them into the partition of null, as which snapshots give them back. The same holds of paths that do not "
+        "tell the values of several columns apart, as of text with slashes without Hive style and URL encoding."
     )
 )
 VALIDATE_SCHEMA = ConfigKey(
