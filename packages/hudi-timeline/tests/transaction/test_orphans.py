@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import time
+import uuid
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from hudi_timeline import HudiTable
-from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.options.transaction_config import parse_transaction_options
 from hudi_timeline.transaction.orphans import remove_temporaries
+from hudi_timeline.transaction.transaction import begin_transaction
 
 HEX = "0123456789abcdef" * 2
 
@@ -95,3 +98,38 @@ def test_staged_rows_of_a_killed_write_go_a_day_after_the_last_of_them(
     assert (root / names["2"]).exists()
     assert (root / ".hoodie_staging_mine").exists()
     assert table.read().to_arrow().num_rows == 2
+
+
+@pytest.mark.parametrize("archived", [False, True], ids=["rollback on the timeline", "rollback archived"])
+def test_files_of_a_writer_that_outlived_its_rollback_go_also_when_the_timeline_begins_after_it(
+    table: HudiTable, tmp_path: Path, archived: bool
+) -> None:
+    occ = parse_transaction_options({"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"})
+    short = {
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.cleaner.commits.retained": "1",
+    }
+
+    def rolled_back() -> str:
+        write = begin_transaction(table.storage, table.config, operation="UPSERT", options=occ)
+        write.abort("it is taken for dead")
+        return write.instant
+
+    dead = rolled_back()
+    (rollback,) = HudiTable.open(table.uri).timeline.of("rollback")
+    for n in range(5):
+        table.upsert(pa.table({"id": ["a"], "v": [n]}), options=short)
+        if archived:
+            rolled_back()
+    timeline = HudiTable.open(table.uri).timeline
+    assert timeline.first_active > dead
+    assert (rollback.time not in [i.time for i in timeline.of("rollback")]) is archived
+    base = next((tmp_path / "t").glob("*.parquet"))
+    late = f"{uuid.uuid4()}-0_0-0-0_{dead}.parquet"
+    markers.create(table.storage, dead, "", late, markers.CREATE)
+    (tmp_path / "t" / late).write_bytes(base.read_bytes())
+    assert HudiTable.open(table.uri).read().to_arrow().num_rows == 2
+    HudiTable.open(table.uri).upsert(pa.table({"id": ["a"], "v": [9]}))
+    assert not (tmp_path / "t" / late).exists()
+    assert HudiTable.open(table.uri).read().to_arrow().num_rows == 1

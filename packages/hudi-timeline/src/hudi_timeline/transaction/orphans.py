@@ -16,7 +16,10 @@ from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.file_system_view.snapshot import load_snapshot
+from hudi_timeline.timeline.action_metadata import RollbackMetadata, read_action
 from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.archived_timeline import archived_actions
+from hudi_timeline.timeline.instant import ROLLBACK
 from hudi_timeline.transaction import rollback_executor
 
 # `LocalStorage` names them so; other stores write in one step.
@@ -45,12 +48,26 @@ def remove_marks(storage: Storage, timeline: Timeline, marked: Sequence[str]) ->
             found = timeline.find(time_)
             if found is not None and found.completed:
                 markers.delete(storage, time_)
-        elif time_ > timeline.first_active:
+        elif time_ > timeline.first_active or _was_rolled_back(storage, timeline, time_):
             # Files of an instant that is nowhere, left by tasks that outlived its rollback.  Older ones than
             # the timeline may belong to commits that were archived.
             rollback_executor.remove_leftovers(storage, time_)
         else:
             markers.delete(storage, time_)
+
+
+def _was_rolled_back(storage: Storage, timeline: Timeline, instant: str) -> bool:
+    """Whether a rollback of the instant is on the timeline, or was archived; not where that cannot be read."""
+    try:
+        active = (read_action(storage, i) for i in timeline.of(ROLLBACK) if i.completed)
+        if any(instant in undone.commits for undone in active if isinstance(undone, RollbackMetadata)):
+            return True
+        archived = archived_actions(storage, table_config.load(storage), frozenset({ROLLBACK}))
+        return any(
+            instant in undone.commits for _, undone in archived if isinstance(undone, RollbackMetadata)
+        )
+    except HudiError:
+        return False
 
 
 def remove_heartbeats(
