@@ -1,6 +1,7 @@
 """Every operation and service beside every other one, in interleavings that a seed chooses."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from polling_lock import PollingLock
@@ -41,6 +42,19 @@ def test_drawn_cases(block):
     """Several acts of several actors, with lost puts and answers, repeated and torn calls, crashes and clocks."""
     for seed in range(block * DRAWN // 4, (block + 1) * DRAWN // 4):
         drawn(seed).run()
+
+
+@pytest.mark.req("NEW-31")
+@pytest.mark.parametrize("priority", ["LOW", "NORMAL", "HIGH"])
+def test_drawn_cases_in_which_who_lost_once_has_precedence(priority):
+    options = {
+        **BY_KEYS,
+        "hudi.write.priority": priority,
+        "hudi.write.precedence.after": "1",
+        "hudi.write.precedence.wait_ms": "500",
+    }
+    for seed in range(9000, 9020):
+        replace(drawn(seed), options=options).run()
 
 
 @pytest.mark.parametrize("name", ACTS)
