@@ -9,7 +9,7 @@ from listed_tables import KEPT, TYPES, rows, table, write
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.file_system_view.snapshot import open_snapshot
-from hudi_timeline.metadata_table.key_changes import changes_of
+from hudi_timeline.metadata_table.key_changes import came_and_went, changes_of
 from hudi_timeline.metadata_table.reader import MetadataTable
 from hudi_timeline.reading.metadata_listing import differences
 
@@ -191,3 +191,18 @@ def test_a_random_workload_leaves_all_indexes_equal_to_the_data(storage, seed, t
             write(storage, rows(1, new), **options)
         sound(storage)
         assert len(table_config.load(storage).metadata_partitions) == 4, step
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_differences_of_keys_are_those_of_sets(seed):
+    chance = random.Random(seed)
+
+    def some():
+        texts = [f"k{chance.randrange(30)}" for _ in range(chance.randrange(40))] + ["", "ä"][: seed % 3]
+        padded = pa.array(["front", *texts], pa.string())
+        return padded.slice(1), set(texts)
+
+    for _ in range(20):
+        (before, had), (after, has) = some(), some()
+        came, went = came_and_went(before, after)
+        assert (sorted(came.to_pylist()), sorted(went.to_pylist())) == (sorted(has - had), sorted(had - has))

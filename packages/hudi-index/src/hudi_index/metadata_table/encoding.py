@@ -82,17 +82,23 @@ def file_records(
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
+FOR_LONG, FOR_SHORT = 6, 3
+"""Levels of compression: of base files, and of log blocks, which a compaction soon encodes again; these are a tenth
+larger, in half the time."""
+
+
 @lru_cache(maxsize=16)
 def _encoder(schema: pa.Schema) -> Encoder:
     return Encoder(stored_schema(), schema)
 
 
-def hfile_of(records: pa.RecordBatch | pa.Table, *, unique: bool = True) -> bytes:
+def hfile_of(records: pa.RecordBatch | pa.Table, *, unique: bool = True, level: int = FOR_LONG) -> bytes:
     """A whole HFile of records, each with its key in the entry and an empty one in the value.
 
     Args:
         records: a column `key`, and further columns of a record; what is missing is null.
         unique: refuse a key that is there twice, as in base files.
+        level: of zlib's compression.
 
     Raises:
         SchemaError: a column that is not one of a record.
@@ -106,7 +112,7 @@ def hfile_of(records: pa.RecordBatch | pa.Table, *, unique: bool = True) -> byte
     blanked = table.set_column(place, pa.field(KEY, pa.string()), empty)
     encoder = _encoder(blanked.schema)
     out = io.BytesIO()
-    writer = HFileWriter(out, schema=stored_schema(), unique=unique)
+    writer = HFileWriter(out, schema=stored_schema(), unique=unique, level=level)
     if table.num_rows:
         (batch,) = blanked.take(order).combine_chunks().to_batches()
         data, offsets = encoder.encode(batch)

@@ -14,6 +14,7 @@ table", sections 7 and 11.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from hudi_format.log.writer import LogWriter, WrittenLog
 from hudi_format.model import FileSlice, WriteStat
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
-from hudi_index.metadata_table.encoding import hfile_of, record_schema, stored_schema
+from hudi_index.metadata_table.encoding import FOR_SHORT, hfile_of, record_schema, stored_schema
 from hudi_timeline.concurrency import markers
 from hudi_timeline.metadata_table.own_table import ROLLBACK_SUFFIX, OwnTable
 from hudi_timeline.options.transaction_options import METADATA_ENABLE
@@ -48,6 +49,7 @@ from hudi_timeline.timeline.instant import (
     instant_path,
 )
 
+THREADS = 8
 OPERATION = "UPSERT_PREPPED"
 _COMMAND_TOKEN = "1-0-1"
 
@@ -85,6 +87,9 @@ def apply(
     storage, config = own.storage, own.snapshot.config
     slices = own.slices(changes) if slices is None else slices
     groups = [(p, file_id) for p, of in changes.items() for file_id in of]
+    # Encoded before anything is written, so that a record that does not fit leaves nothing.
+    with ThreadPoolExecutor(THREADS) as pool:
+        contents = list(pool.map(lambda g: _content(changes[g[0]][g[1]]), groups))
     lacking = next((g for g in groups if g not in slices), None)
     if lacking is not None:
         raise CorruptFileError(
@@ -106,8 +111,11 @@ def apply(
     stats = [
         stat
         for n, (partition, file_id) in enumerate(groups)
-        for stat in _append(storage, instant, n, slices[partition, file_id], changes[partition][file_id])
+        for stat in _append(
+            storage, instant, n, slices[partition, file_id], changes[partition][file_id], contents[n]
+        )
     ]
+    flush(storage, [s.path for s in stats])
     complete(own, instant, stats, OPERATION)
     markers.delete(storage, instant)
 
@@ -181,13 +189,21 @@ def _profile(
     return tuple(planned)
 
 
+def _content(change: GroupChange) -> bytes | None:
+    """HFile of a file group's records; None for none."""
+    records = change.records
+    return hfile_of(records, level=FOR_SHORT) if records is not None and records.num_rows else None
+
+
 def _append(
-    storage: Storage, instant: str, number: int, target: FileSlice, change: GroupChange
+    storage: Storage, instant: str, number: int, target: FileSlice, change: GroupChange, content: bytes | None
 ) -> list[WriteStat]:
-    """Append the blocks of one file group; returns a statistic per log file."""
+    """Append the blocks of one file group; returns a statistic per log file.
+
+    Args:
+        content: as of `_content`.
+    """
     rows = 0 if change.records is None else change.records.num_rows
-    # Encoded before anything is written, so that a record that does not fit leaves nothing.
-    content = hfile_of(change.records) if change.records is not None and rows else None
     with _writer(storage, instant, target, markers.append_token(number, instant, 0)) as writer:
         if content is not None:
             writer.append_hfile(content)
@@ -195,7 +211,6 @@ def _append(
             partitions = pa.repeat(target.partition, len(change.deletes))
             writer.append_deletes(pa.array(change.deletes, pa.string()), partitions)
         written = writer.close()
-    flush(storage, [w.file.path for w in written])
     earlier = [f.name for f in reversed(target.log_files)]
     return [_stat(target, earlier, w, rows, len(change.deletes)) for w in written]
 

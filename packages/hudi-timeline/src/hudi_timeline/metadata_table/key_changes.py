@@ -25,6 +25,7 @@ from hudi_format.file_slice.reader import SliceMerge, read_file_slice
 from hudi_format.log.block import BlockType
 from hudi_format.log.reader import LogFileReader
 from hudi_format.log.scanner import BlockScope
+from hudi_format.merge.key_index import KeyIndex
 from hudi_format.merge.payloads import IS_DELETED, MergeRule
 from hudi_format.merge.record_merger import one_array
 from hudi_format.model import BaseFile, FileSlice, LogFile, VisibleInstants, WriteStat
@@ -94,16 +95,25 @@ def key_changes(
     columns = with_meta(schema)
 
     def read(task: _Task) -> tuple[pa.Array, pa.Array]:
-        before = _keys(snapshot.storage, task.before, merge, columns)
-        after = _keys(snapshot.storage, task.after, own, columns)
-        return (
-            after.filter(pc.invert(pc.is_in(after, value_set=before))),
-            before.filter(pc.invert(pc.is_in(before, value_set=after))),
-        )
+        before = _stored_keys(snapshot.storage, task.before, merge, columns)
+        return came_and_went(before, _stored_keys(snapshot.storage, task.after, own, columns))
 
     with ThreadPoolExecutor(THREADS) as pool:
         found = list(pool.map(read, tasks))
     return changes_of([t.group for t in tasks], [f[0] for f in found], [f[1] for f in found])
+
+
+def came_and_went(before: pa.Array, after: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Distinct keys that came, and that went; neither has nulls."""
+    if not len(before) or not len(after):
+        return pc.unique(after), pc.unique(before)
+    index = KeyIndex(before)
+    at = index.find(after)
+    left = np.ones(len(before), dtype=bool)
+    left[at[at >= 0]] = False
+    if index.duplicates:
+        left = left[index.find(before)]
+    return pc.unique(after.filter(pa.array(at < 0))), pc.unique(before.filter(pa.array(left)))
 
 
 def changes_of(groups: Sequence[Group], came: Sequence[pa.Array], went: Sequence[pa.Array]) -> KeyChanges:
@@ -137,6 +147,11 @@ def slice_keys(snapshot: TableSnapshot, slices: Sequence[FileSlice]) -> list[pa.
 
 def _keys(storage: Storage, part: FileSlice | None, merge: SliceMerge, schema: pa.Schema) -> pa.Array:
     """Distinct keys of a slice."""
+    return pc.unique(_stored_keys(storage, part, merge, schema))
+
+
+def _stored_keys(storage: Storage, part: FileSlice | None, merge: SliceMerge, schema: pa.Schema) -> pa.Array:
+    """Keys of a slice, without nulls."""
     if part is None:
         return _NO_KEYS
     if not part.log_files:
@@ -146,7 +161,8 @@ def _keys(storage: Storage, part: FileSlice | None, merge: SliceMerge, schema: p
     else:
         batches = list(read_file_slice(storage, part, merge, schema, columns=[RECORD_KEY]))
         keys = pa.chunked_array([b.column(0) for b in batches], pa.string())
-    return pc.unique(one_array(keys).cast(pa.string()).drop_null())
+    found = one_array(keys).cast(pa.string())
+    return found.drop_null() if found.null_count else found
 
 
 def _seeing(merge: SliceMerge, instant: str) -> BlockScope:

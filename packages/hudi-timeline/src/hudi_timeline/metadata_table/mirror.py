@@ -103,7 +103,7 @@ def mirror_write(
             changes[BLOOM_FILTERS] = sharded_changes(slices, BLOOM_FILTERS, filters)
     if RECORD_INDEX in built and not metadata.compacted:
         keys = key_changes(snapshot, instant, metadata.stats, metadata.replaced, schema)
-        twice = keys.ambiguous or _known_elsewhere(snapshot, keys)
+        twice = keys.ambiguous or _known_elsewhere(snapshot, own, keys)
         if twice:
             out.drop(storage, [RECORD_INDEX], no_place(twice))
         else:
@@ -119,13 +119,13 @@ def _schema_of(snapshot: TableSnapshot, metadata: CommitMetadata) -> pa.Schema:
     return without_meta(from_avro(text)) if text else snapshot.schema
 
 
-def _known_elsewhere(snapshot: TableSnapshot, changes: KeyChanges) -> str:
+def _known_elsewhere(snapshot: TableSnapshot, own: OwnTable, changes: KeyChanges) -> str:
     """A key that comes to a file group while the index has it in another one, which keeps it; "" for none."""
     fresh = changes.keys.filter(pa.array(~changes.moved))
     if not len(fresh):
         return ""
     seen = replace(snapshot, config=metadata_config.as_completed(snapshot.config, [RECORD_INDEX]))
-    found = MetadataTable.of(seen).lookup(RECORD_INDEX, fresh)
+    found = MetadataTable.of(seen, own.snapshot).lookup(RECORD_INDEX, fresh)
     return str(found.column("key")[0].as_py()) if found.num_rows else ""
 
 

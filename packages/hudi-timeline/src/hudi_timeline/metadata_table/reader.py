@@ -113,15 +113,19 @@ class MetadataTable:
     _slices: dict[str, tuple[FileSlice, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, snapshot: TableSnapshot) -> MetadataTable:
+    def of(cls, snapshot: TableSnapshot, own: TableSnapshot | None = None) -> MetadataTable:
         """The metadata table of a table.
+
+        Args:
+            own: the metadata table's snapshot, where it was loaded; under the lock it is the newest.
 
         Raises:
             NotAHudiTableError: there is none.
             CorruptFileError, UnsupportedError: it cannot be read.
         """
-        storage = open_beside(snapshot.storage, f"{snapshot.storage.uri}/{FOLDER}")
-        own = open_snapshot(storage)
+        if own is None:
+            own = open_snapshot(open_beside(snapshot.storage, f"{snapshot.storage.uri}/{FOLDER}"))
+        storage = own.storage
         version = own.config.version
         scope = trusted_scope(own.timeline, snapshot.timeline, suffixes=version.suffixes_metadata_instants)
         return cls(snapshot, storage, scope, snapshot.config.version.shards_secondary_keys_by_value, own)
@@ -178,17 +182,16 @@ class MetadataTable:
         given = keys if isinstance(keys, (pa.Array, pa.ChunkedArray)) else pa.array(keys, pa.string())
         wanted = k.sorted_keys(given)
         if len(slices) == 1:
-            return self._read(partition, [(slices[0], wanted.to_pylist())])
+            return self._read(partition, [(slices[0], wanted)])
         hashed = wanted
         if partition.startswith(k.SECONDARY_INDEX):
             hashed = k.sharded_part(wanted, by_value=self.by_value)
         shards = k.shards(hashed, len(slices))
-        texts = np.array(wanted.to_pylist(), dtype=object)
-        parts = [(slices[n], texts[shards == n].tolist()) for n in np.unique(shards).tolist()]
+        parts = [(slices[n], wanted.filter(pa.array(shards == n))) for n in np.unique(shards).tolist()]
         return self._read(partition, parts)
 
-    def _read(self, partition: str, parts: Iterable[tuple[FileSlice, list[str]]]) -> pa.Table:
-        chosen = [(s, Wanted(keys=own)) for s, own in parts if own]
+    def _read(self, partition: str, parts: Iterable[tuple[FileSlice, pa.Array]]) -> pa.Table:
+        chosen = [(s, Wanted(keys=own)) for s, own in parts if len(own)]
         return read_slices(self.storage, chosen, self.scope, schema_of(partition))
 
     def by_prefix(self, partition: str, prefixes: Sequence[str]) -> pa.Table:
