@@ -133,3 +133,39 @@ def test_files_of_a_writer_that_outlived_its_rollback_go_also_when_the_timeline_
     HudiTable.open(table.uri).upsert(pa.table({"id": ["a"], "v": [9]}))
     assert not (tmp_path / "t" / late).exists()
     assert HudiTable.open(table.uri).read().to_arrow().num_rows == 1
+
+
+def test_files_of_a_compaction_that_was_run_again_stay_when_both_are_archived(tmp_path: Path) -> None:
+    table = HudiTable.create(
+        str(tmp_path / "m"), pa.schema([("id", pa.string()), ("v", pa.int64())]), name="m", record_keys=["id"],
+        ordering_fields=["v"], table_type="MERGE_ON_READ",
+    )  # fmt: skip
+    apart = {"hoodie.compact.inline": "false", "hoodie.parquet.small.file.limit": "0"}
+    table.upsert(pa.table({"id": ["a", "b"], "v": [1, 1]}), options=apart)
+    table.upsert(pa.table({"id": ["a"], "v": [2]}), options=apart)
+    planned = table.compact(mode="schedule").scheduled
+
+    def dies(tasks: object) -> list[object]:
+        raise RuntimeError("it dies")
+
+    with pytest.raises(RuntimeError):
+        HudiTable.open(table.uri).compact(mode="execute", instant=planned, run=dies)
+    done = HudiTable.open(table.uri).compact(mode="execute", instant=planned)
+    (stat,) = done.write_stats[planned]
+    for n in range(6):
+        HudiTable.open(table.uri).insert(pa.table({"id": [f"c{n}"], "v": [n]}), options=apart)
+    HudiTable.open(table.uri).archive(
+        options={
+            "hoodie.keep.min.commits": "2",
+            "hoodie.keep.max.commits": "3",
+            "hoodie.cleaner.commits.retained": "1",
+        }
+    )
+    assert planned < HudiTable.open(table.uri).timeline.first_active
+    rows = HudiTable.open(table.uri).read().to_arrow().sort_by("id")
+    # Its executor, of another program, died between its completed file and the removal of its markers.
+    markers.create(table.storage, planned, "", stat.path, markers.CREATE)
+    HudiTable.open(table.uri).upsert(pa.table({"id": ["b"], "v": [7]}), options=apart)
+    assert (tmp_path / "m" / stat.path).exists()
+    after = HudiTable.open(table.uri).read().to_arrow().sort_by("id")
+    assert after["id"].to_pylist() == rows["id"].to_pylist()

@@ -19,7 +19,7 @@ from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.timeline.action_metadata import RollbackMetadata, read_action
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.archived_timeline import archived_actions
-from hudi_timeline.timeline.instant import ROLLBACK
+from hudi_timeline.timeline.instant import CLUSTERING, COMPACTION, LOG_COMPACTION, ROLLBACK
 from hudi_timeline.transaction import rollback_executor
 
 # `LocalStorage` names them so; other stores write in one step.
@@ -31,6 +31,8 @@ STAGING_AGE_MS = 24 * 3_600_000
 """A folder of staged rows into which nothing came for so long belongs to no write any more."""
 TEMPORARY_AGE_MS = 24 * 3_600_000
 """Nor does a temporary file of that age: to write one and to name it takes moments."""
+_RUN_AGAIN = frozenset({COMPACTION, LOG_COMPACTION, CLUSTERING})
+"""Actions whose plan stays where an execution of it is rolled back."""
 _INSTANT = re.compile(r"^\d{14,17}(?!\d)")
 
 
@@ -57,17 +59,23 @@ def remove_marks(storage: Storage, timeline: Timeline, marked: Sequence[str]) ->
 
 
 def _was_rolled_back(storage: Storage, timeline: Timeline, instant: str) -> bool:
-    """Whether a rollback of the instant is on the timeline, or was archived; not where that cannot be read."""
+    """Whether a rollback of the instant is on the timeline, or was archived, and nothing was completed at it.
+
+    A compaction whose execution was rolled back may have been executed again, at the same instant, and then archived.
+    Where the archive cannot be read it is not.
+    """
     try:
-        active = (read_action(storage, i) for i in timeline.of(ROLLBACK) if i.completed)
-        if any(instant in undone.commits for undone in active if isinstance(undone, RollbackMetadata)):
-            return True
-        archived = archived_actions(storage, table_config.load(storage), frozenset({ROLLBACK}))
-        return any(
-            instant in undone.commits for _, undone in archived if isinstance(undone, RollbackMetadata)
-        )
+        undone = [read_action(storage, i) for i in timeline.of(ROLLBACK) if i.completed]
+        for archived, did in archived_actions(storage, table_config.load(storage), frozenset({ROLLBACK})):
+            if archived.time == instant and archived.action != ROLLBACK and archived.completed:
+                return False
+            undone.append(did)
     except HudiError:
         return False
+    names = [
+        i for u in undone if isinstance(u, RollbackMetadata) and instant in u.commits for i in u.instants
+    ]
+    return bool(names) and not any(i.time == instant and i.action in _RUN_AGAIN for i in names)
 
 
 def remove_heartbeats(
