@@ -274,7 +274,8 @@ def _range_config(
 def _columns(schema: pa.Schema, columns: Sequence[str] | None, meta_columns: bool) -> Sequence[str] | None:
     if columns is not None or meta_columns:
         return columns
-    return without_meta(schema).names
+    own: list[str] = without_meta(schema).names
+    return own
 
 
 def _check_query(query: str) -> None:

@@ -25,7 +25,7 @@ from hudi_timeline.services.compaction import compaction, log_compaction
 from hudi_timeline.services.compaction.compaction import begun_elsewhere, clock_of
 from hudi_timeline.services.compaction.compaction_planner import is_due
 from hudi_timeline.services.compaction.slice_tasks import Runner
-from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.services.table_service import EXECUTE, ServiceContext
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.instant import COMPACTION, DELTA_COMMIT
 from hudi_timeline.transaction.retries import COMPLETED_WRITE
@@ -109,14 +109,14 @@ def _compact(
             )
         elif not context.is_alive(instant):
             result = compaction.compact(
-                context, config, mode=compaction.EXECUTE, instant=instant.time, seen=True, run=runner
+                context, config, mode=EXECUTE, instant=instant.time, seen=True, run=runner
             )
             done += result.executed
     if is_due(timeline, config, clock_of(context)).is_due:
         made = compaction.schedule(context, config, only_if_due=True)
         if made.instant:
             result = compaction.compact(
-                context, config, mode=compaction.EXECUTE, instant=made.instant, seen=True, run=runner
+                context, config, mode=EXECUTE, instant=made.instant, seen=True, run=runner
             )
             done += result.executed
     return done

@@ -22,7 +22,7 @@ from hudi_timeline.options.compaction_config import parse_compaction_options
 from hudi_timeline.services.compaction import compaction
 from hudi_timeline.services.compaction.compaction_planner import is_due
 from hudi_timeline.services.compaction.slice_tasks import Runner
-from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.services.table_service import EXECUTE, ServiceContext
 from hudi_timeline.timeline.instant import COMPACTION
 
 log = logging.getLogger("hudi")
@@ -125,7 +125,7 @@ class BackgroundCompaction:
                     continue
                 result = compaction.compact(
                     context,
-                    mode=compaction.EXECUTE,
+                    mode=EXECUTE,
                     instant=instant.time,
                     seen=True,
                     run=self._run,
