@@ -605,7 +605,8 @@ class HudiTable:
 
         Args:
             plan: of an earlier dry run; made anew if not given.
-            mode: "schedule" or "execute" for one of the two; `instant` is the one to execute, all if not given.
+            mode: "schedule" or "execute" for one of the two; `instant` is the one to execute; without it all are,
+                but for those that another program has begun, of which there are warnings.
             only_if_due: plan nothing before `hoodie.compact.inline.trigger.strategy` says so.
             options: `hoodie.compaction.*`.  run: runs the tasks; None for threads, `hudi_spark.compact` has Spark's.
 

@@ -102,12 +102,7 @@ def _compact(
         return []
     done: list[str] = []
     for instant in pending:
-        if begun_elsewhere(context, instant):
-            warnings.append(
-                f"compaction {instant.time} was begun by another program, which does not say whether it is alive; "
-                f"if it is dead, run it: `hudi compact run PATH {instant.time}`"
-            )
-        elif not context.is_alive(instant):
+        if not begun_elsewhere(context, instant, warnings) and not context.is_alive(instant):
             result = compaction.compact(
                 context, config, mode=EXECUTE, instant=instant.time, seen=True, run=runner
             )

@@ -192,10 +192,24 @@ def test_an_execution_left_dead_is_rolled_back_and_run_again(made, monkeypatch):
     made.instants["plan"] = planned
     left = made.base("plan", {"a": 0}, prev="first")
     markers.create(made.storage, planned, "p0", left.path.rpartition("/")[2], markers.MERGE)
-    assert made.table.compact(mode="execute").executed == (planned,)
+    assert made.table.compact(mode="execute", instant=planned).executed == (planned,)
     assert made.storage.info(left.path) is None
     assert rows(made) == rows(made, query="read_optimized") == EXPECTED
     assert made.table.verify(deep=True) == []
+
+
+def test_one_that_another_program_has_begun_is_run_only_by_its_name(made):
+    planned = made.table.compact(mode="schedule").scheduled
+    made.storage.create(made.path_of(planned, COMPACTION, INFLIGHT), b"")  # Apache Hudi's have no heartbeat
+    begun = [(COMPACTION, INFLIGHT)]
+    for result in (made.table.compact(mode="execute", dry_run=True), made.table.compact()):
+        assert not result.executed
+        assert not result.plan
+        assert f"hudi compact run PATH {planned}" in " ".join(result.warnings)
+        assert states(made) == begun
+    assert rows(made) == EXPECTED
+    assert made.table.compact(mode="execute", instant=planned).executed == (planned,)
+    assert rows(made) == rows(made, query="read_optimized") == EXPECTED
 
 
 def test_one_that_is_alive_is_left_alone(made):

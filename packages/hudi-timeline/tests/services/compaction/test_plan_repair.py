@@ -72,7 +72,7 @@ def test_a_plan_that_is_neither_executed_nor_withdrawn_is_repaired_and_executed(
     if begun:  # and left dead
         made.storage.create(made.path_of(plan, COMPACTION, INFLIGHT), b"")
     with pytest.raises((UnsupportedError, CorruptFileError), match="hudi compact repair"):
-        made.table.compact(mode="execute")
+        made.table.compact(mode="execute", instant=plan)
     dry = made.table.repair_compaction(plan, dry_run=True)
     done = made.table.repair_compaction(plan)
     assert (done.changed, done.left_out, done.gone) == (dry.changed, dry.left_out, False)

@@ -149,9 +149,9 @@ def compact(
     config = config or parse_compaction_options(context.options.raw)
     executed: dict[str, tuple[WriteStat, ...]] = {}
     if not dry_run and mode != SCHEDULE:
-        pending = context.look().timeline.pending(COMPACTION)
+        times = [instant] if instant is not None else [i.time for i in _unbegun(context)]
         seen = seen or instant is None
-        for time_ in [i.time for i in pending] if instant is None else [instant]:
+        for time_ in times:
             stats = execute(context, time_, config, run=run or run_on_threads, seen=seen)
             if stats is not None:
                 executed[time_] = stats
@@ -189,7 +189,7 @@ def status(
 def look_into(context: ServiceContext, instant: str | None, config: CompactionConfig) -> CompactionResult:
     """The plans that an execution would run, after its checks of them; errors as `compact`."""
     snapshot = context.look()
-    pending = snapshot.timeline.pending(COMPACTION)
+    pending = _unbegun(context) if instant is None else ()
     if instant is not None:
         pending = (find_pending(snapshot.timeline, instant, table=snapshot.storage.uri),)
     operations: list[CompactionOperation] = []
@@ -202,7 +202,10 @@ def look_into(context: ServiceContext, instant: str | None, config: CompactionCo
         make_tasks(snapshot, one.time, slices, config)
         operations += found.plan.operations
     return CompactionResult(
-        "", CompactionPlan(tuple(operations)), skipped="" if pending else "no plan is pending"
+        "",
+        CompactionPlan(tuple(operations)),
+        skipped="" if pending else "no plan is pending",
+        warnings=tuple(context.warnings),
     )
 
 
@@ -293,9 +296,33 @@ def refuse_copy_on_write(context: ServiceContext) -> None:
         )
 
 
-def begun_elsewhere(context: ServiceContext, pending: Instant) -> bool:
-    """Whether a compaction was begun by another program, which does not say whether it is alive."""
-    return pending.state == INFLIGHT and pending.time not in heartbeat.list_instants(context.storage)
+def begun_elsewhere(context: ServiceContext, pending: Instant, warnings: list[str] | None = None) -> bool:
+    """Whether a compaction was begun by another program, which does not say whether it is alive.
+
+    Run beside it, its files would be taken away, and its commit could name them all the same.
+
+    Args:
+        warnings: get a sentence with the way out.
+    """
+    if pending.state != INFLIGHT or pending.time in heartbeat.list_instants(context.storage):
+        return False
+    name, way = (
+        ("compaction", f"run it: `hudi compact run PATH {pending.time}`")
+        if pending.action == COMPACTION
+        else ("log compaction", f"roll it back: `hudi rollback PATH {pending.time}`")
+    )
+    if warnings is not None:
+        warnings.append(
+            f"{name} {pending.time} was begun by another program, which does not say whether it is alive; "
+            f"if it is dead, {way}"
+        )
+    return True
+
+
+def _unbegun(context: ServiceContext) -> tuple[Instant, ...]:
+    """Pending compactions but those of other programs, of which the context gets warnings."""
+    pending = context.look().timeline.pending(COMPACTION)
+    return tuple(i for i in pending if not begun_elsewhere(context, i, context.warnings))
 
 
 def clock_of(context: ServiceContext, now: Callable[[], float] = time.time) -> datetime:

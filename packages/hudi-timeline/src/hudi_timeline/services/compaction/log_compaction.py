@@ -240,13 +240,7 @@ def _execute_pending(
         return {} if given is None else {instant: given}
     done = {}
     for pending in context.look().timeline.pending(LOG_COMPACTION):
-        if begun_elsewhere(context, pending):
-            context.warnings.append(
-                f"log compaction {pending.time} was begun by another program, which does not say whether it is alive; "
-                f"if it is dead, roll it back: `hudi rollback PATH {pending.time}`"
-            )
-            continue
-        if context.is_alive(pending):
+        if begun_elsewhere(context, pending, context.warnings) or context.is_alive(pending):
             continue
         try:
             stats = _execute(context, pending.time, config, run, seen=True)
