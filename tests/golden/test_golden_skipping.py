@@ -162,6 +162,18 @@ def test_a_secondary_index_leaves_out_files_without_the_values(opened, version, 
     assert by_index >= least
 
 
+def test_a_secondary_index_is_not_asked_for_null(opened, monkeypatch):
+    """The first releases of 1.0 have no entries of null."""
+    asked, right = [], MetadataTable.by_prefix
+    monkeypatch.setattr(MetadataTable, "by_prefix", lambda *a: asked.append(a[1:]) or right(*a))
+    (table,) = golden("v8", "mdt_secondary_and_expression")
+    for values in (["nobody", None], [None], ["nobody"]):
+        predicate = pc.field("rider").isin(pa.array(values, pa.string()))
+        opened(table).read(filter=predicate, options=BY_INDEXES).to_arrow()
+    prefixes = [p for index, of in asked if index == "secondary_index_idx_second" for p in of]
+    assert prefixes == ["nobody$"]
+
+
 @pytest.mark.req("QR-12")
 @pytest.mark.parametrize("version", ["v6", "v8", "v9"])
 def test_explanations_name_the_index_and_prove_it(opened, version):

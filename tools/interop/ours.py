@@ -58,4 +58,4 @@ def table(path: str | os.PathLike[str]) -> HudiTable:
 
 def read(path: str | os.PathLike[str], *, as_of: str | None = None) -> pa.Table:
     """All columns and rows of a table."""
-    return HudiTable.open(str(path)).read(as_of=as_of).to_arrow()
+    return HudiTable.open(str(path)).read(as_of=as_of, meta_columns=True).to_arrow()

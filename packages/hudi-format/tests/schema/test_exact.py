@@ -96,3 +96,22 @@ def test_nulls_of_a_struct_have_values_where_its_fields_must_have_them():
     assert (made.field("must").null_count, made.field("may").null_count) == (0, 2)
     made.validate(full=True)
     assert without_nulls(pa.array([1, None])).null_count == 0
+
+
+FAR = pa.array([2**62], pa.timestamp("us"))
+
+
+@pytest.mark.parametrize(
+    "far",
+    [
+        FAR,
+        pa.ListArray.from_arrays([0, 1], FAR),
+        pa.StructArray.from_arrays([FAR], names=["x"]),
+        pa.MapArray.from_arrays([0, 1], pa.array(["k"]), FAR),
+    ],
+    ids=lambda a: str(a.type),
+)
+def test_values_that_python_does_not_hold_are_named_at_any_depth(far):
+    with pytest.raises(MisfitError) as e:
+        hopeless(far, far.type, pa.int64(), "c")
+    assert str(2**62) in str(e.value.value)

@@ -52,8 +52,6 @@ def test_entries_are_those_of_the_last_change_of_each_file_group(store):
     assert content(store, [*STRANGE, "new", "absent"]) == kept | left | fresh
     assert store.change(change("b", "c", ["k"], [0], renew=True, instant="3"))
     assert content(store, [*STRANGE, "new"]) == {("k", GROUPS[0], "3")}
-    store.clear()
-    assert (store.note(), content(store, STRANGE)) == ("", set())
     assert content(store, []) == set()
 
 

@@ -95,7 +95,7 @@ def test_the_options_of_a_call_are_enough(spark, trips, place, s3_server):
     client, bucket = s3_server.client, place.split("/")[2]
     secret = s3_server.hadoop_options["fs.s3a.secret.key"].encode()
     for key in s3_server.keys(bucket):
-        assert secret not in client.get_object(Bucket=bucket, Key=key)["Body"].read(meta_columns=True)
+        assert secret not in client.get_object(Bucket=bucket, Key=key)["Body"].read()
 
 
 @pytest.mark.req("NEW-36")

@@ -16,7 +16,7 @@ from hudi_format.errors import (
 )
 from hudi_format.storage.open import open_storage
 from hudi_index import CustomIndex
-from hudi_index.custom_index.index_class import StoredIndex, StoredKeys
+from hudi_index.custom_index.index_class import StoredIndex, StoredKeys, StoreLocator
 from hudi_index.custom_index.sqlite_index import SqliteStore
 from hudi_index.lookup import CUSTOM, GLOBAL_SIMPLE
 from hudi_index.record_index import Located
@@ -322,11 +322,32 @@ class Counted(StoredIndex):
     def find(self, keys):
         return self._told[1]
 
-    def clear(self):
-        self._told[0] = ""
-
 
 def test_a_lost_race_for_the_store_is_tried_again_from_the_table(storage):
     write(storage, FIRST)
     result = write(storage, rows(("k1", "p1", 2, "b")), **{"hoodie.index.class": f"{HERE}:Counted"})
     assert (result.updated, result.lookup.opened, result.lookup.doubted) == (1, 0, 0)
+
+
+def test_a_write_beside_a_rebuild_finds_all_keys(storage, sqlite, monkeypatch):
+    write(storage, FIRST, **sqlite)
+    write(storage, FIRST, **sqlite)
+    locate, change = StoreLocator.locate, SqliteStore.change
+
+    def while_it_is_rebuilt(locator, keys):
+        monkeypatch.setattr(StoreLocator, "locate", locate)
+        told = []
+
+        def late(store, made):  # the files were read, which may take long
+            told.append(locate(locator, keys))
+            return change(store, made)
+
+        monkeypatch.setattr(SqliteStore, "change", late)
+        HudiTable._of(storage).rebuild_index(options=sqlite)
+        monkeypatch.setattr(SqliteStore, "change", change)
+        return told[0]
+
+    monkeypatch.setattr(StoreLocator, "locate", while_it_is_rebuilt)
+    result = write(storage, rows(("k1", "p9", 2, "b"), ("k2", "p9", 2, "b")), **sqlite)
+    assert (result.updated, result.inserted) == (2, 0)
+    assert content(storage) == [("k1", "p1", "b"), ("k2", "p2", "b"), ("k3", "p3", "a")]

@@ -264,3 +264,46 @@ def test_results_and_dates_stand_for_moments(tmp_path):
     assert table.rollback(second, dry_run=True).undone == (second.instant,)
     table.restore(first)
     assert table.count() == 3
+
+
+@pytest.mark.parametrize("hive", ["false", "true"])
+def test_values_that_paths_have_otherwise_are_those_of_a_read(tmp_path, hive):
+    """Of paths that Apache Hudi writes without encoding, and of what is null in them."""
+    options = {"hoodie.datasource.write.hive_style_partitioning": hive, "hudi.partition.null.texts": "write"}
+    for nth, value in enumerate(["a%20b", "city=x", "", "__HIVE_DEFAULT_PARTITION__", "50%", None, "oslo"]):
+        rows = pa.table({"id": [1], "city": pa.array([value], pa.string())})
+        write_hudi(tmp_path / str(nth), rows, key="id", partition_by="city", options=options)
+        scan = HudiTable.open(tmp_path / str(nth)).read()
+        wanted = scan.to_arrow().to_pylist()
+        relation = scan.to_duckdb(duckdb.connect())
+        assert [dict(zip(relation.columns, r, strict=True)) for r in relation.fetchall()] == wanted, value
+        try:
+            dataset = scan.to_pyarrow_dataset()
+        except UnsupportedError:
+            assert wanted[0]["city"] != value, value
+        else:
+            assert dataset.to_table().to_pylist() == wanted, value
+
+
+def test_values_of_several_columns_are_those_of_a_read(tmp_path):
+    options = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+    row = {"id": 1, "a": "x/b=q", "b": "z"}
+    write_hudi(
+        tmp_path,
+        [row],
+        key="id",
+        partition_by=["a", "b"],
+        options=options | {"hudi.partition.null.texts": "write"},
+    )
+    scan = HudiTable.open(tmp_path).read()
+    relation = scan.to_duckdb(duckdb.connect())
+    assert [
+        dict(zip(relation.columns, r, strict=True)) for r in relation.fetchall()
+    ] == scan.to_arrow().to_pylist()
+
+
+@pytest.mark.parametrize("filter", [None, "fare > 10"])
+def test_a_relation_without_columns_is_refused(table, filter):
+    with pytest.raises(UnsupportedError, match="the scan has none") as e:
+        table.read([], filter).to_duckdb(duckdb.connect())
+    assert "count()" in e.value.remedy

@@ -5,10 +5,11 @@ import json
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import ConcurrentWriterError, LockError, WriteConflictError
+from hudi_format.errors import ConcurrentWriterError, LockError, StorageError, WriteConflictError
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks.file_system import FileSystemLock
+from hudi_timeline.services.compaction import compaction_executor, plan_execution
 from hudi_timeline.transaction.transaction import Transaction
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
@@ -119,3 +120,46 @@ def test_who_cannot_ask_for_the_lock_again_says_so(table, stopped, monkeypatch):
     monkeypatch.undo()
     assert any("gives no answer" in w for w in result.warnings)
     assert content(table) == {"a": 7, "b": 0}
+
+
+def test_a_store_that_fails_after_the_publication_leaves_a_completed_write(table, stopped, monkeypatch):
+    read, failing = FileSystemLock._is_mine, [1, 1]
+
+    def fails_once(lock):
+        if failing:
+            failing.pop()
+            raise StorageError("the store gives no answer")
+        return read(lock)
+
+    stopped(after=[lambda _: monkeypatch.setattr(FileSystemLock, "_is_mine", fails_once)])
+    result = table.upsert([OWN])
+    monkeypatch.undo()
+    assert any("gives no answer" in w for w in result.warnings)
+    assert content(table) == {"a": 7, "b": 0}
+
+
+@pytest.mark.parametrize("table", ["MERGE_ON_READ"], indirect=True)
+def test_a_compaction_that_was_rolled_back_before_it_was_published_is_withdrawn(table, monkeypatch):
+    table.upsert([{**OWN, "ts": 3}])
+    instant = table.compact(mode="schedule").scheduled
+    publish, check = plan_execution.publish, heartbeat.Heartbeat.check
+
+    def late(context, begun, snapshot, metadata):
+        def stopped(beat):  # after the last look, before the file
+            check(beat)
+            monkeypatch.undo()
+            context.storage.delete(context.lock.lock._path)
+            path = heartbeat.heartbeat_path(begun.time)
+            owner = json.loads(context.storage.read(path))
+            context.storage.publish(path, json.dumps({**owner, "started": "1", "pid": 4194303}).encode())
+            HudiTable.open(table.uri, options=OCC).rollback(begun.time)
+
+        monkeypatch.setattr(heartbeat.Heartbeat, "check", stopped)
+        publish(context, begun, snapshot, metadata)
+
+    monkeypatch.setattr(compaction_executor, "publish", late)
+    with pytest.raises(ConcurrentWriterError, match="rolled back"):
+        table.compact(mode="execute")
+    assert content(table) == {"a": 3, "b": 0}
+    assert HudiTable.open(table.uri, options=OCC).compact(mode="execute").executed == (instant,)
+    assert content(table) == {"a": 3, "b": 0}

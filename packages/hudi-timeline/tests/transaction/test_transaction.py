@@ -19,13 +19,18 @@ from hudi_format.model import WriteStat
 from hudi_format.storage.local import LocalStorage
 from hudi_format.storage.open import open_storage
 from hudi_timeline import table_config
-from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.concurrency import heartbeat, markers, precedence
 from hudi_timeline.concurrency.locks.local import LocalLock
 from hudi_timeline.concurrency.locks.select import FILE_SYSTEM
-from hudi_timeline.options.transaction_config import LockConfig, TransactionConfig
+from hudi_timeline.options.transaction_config import LockConfig, TransactionConfig, parse_transaction_options
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.active_timeline import read_commit
 from hudi_timeline.transaction.transaction import begin_transaction
+
+OVERLAPPING = {
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    "hoodie.metadata.enable": "false",
+}
 
 
 @pytest.mark.req("TM-02", "TM-08", "WR-09", "WR-10")
@@ -432,3 +437,50 @@ def test_a_table_in_another_kind_of_store_works_the_same():
     assert [i.completed for i in timeline(remote).of("rollback")] == [True]
     assert len([e for e in remote.list("p") if e.name.endswith(".parquet")]) == 2
     assert markers.list_instants(remote) == []
+
+
+@pytest.mark.parametrize("ends", ["commit", "abort"])
+@pytest.mark.parametrize("folder", [markers.TEMP_FOLDER, heartbeat.FOLDER])
+def test_nobody_waits_for_a_write_that_ended_where_its_leftovers_stay(storage, monkeypatch, ends, folder):
+    options = parse_transaction_options({**OVERLAPPING, "hudi.write.priority": "HIGH"})
+    tx = begin_transaction(storage, table_config.load(storage), operation="UPSERT", options=options)
+    tx.inflight({})
+    stats = [write_file(tx, "p", 1)]
+    assert len(precedence.claims(storage)) == 1
+    delete, delete_dir = LocalStorage.delete, LocalStorage.delete_dir
+
+    def failing(real):
+        def remove(self, path, *more, **named):
+            if path.startswith(folder):
+                raise StorageError("no answer", file=path)
+            return real(self, path, *more, **named)
+
+        return remove
+
+    monkeypatch.setattr(LocalStorage, "delete", failing(delete))
+    monkeypatch.setattr(LocalStorage, "delete_dir", failing(delete_dir))
+    if ends == "commit":
+        tx.commit(stats, schema_text=SCHEMA)
+        assert "could not be removed" in tx.warnings[-1]
+    else:
+        with pytest.raises(StorageError):
+            tx.abort()
+    monkeypatch.undo()
+    assert precedence.claims(storage) == []
+    assert not heartbeat.liveness(storage, tx.instant).alive
+
+
+def test_a_write_beside_many_looks_at_no_more_of_them_than_it_has_to(storage, monkeypatch):
+    looks = []
+    liveness = heartbeat.liveness
+    monkeypatch.setattr(heartbeat, "liveness", lambda *a, **named: looks.append(a) or liveness(*a, **named))
+    options = parse_transaction_options(OVERLAPPING)
+    begun = []
+    for _ in range(4):
+        looks.clear()
+        begun.append(
+            begin_transaction(storage, table_config.load(storage), operation="UPSERT", options=options)
+        )
+    assert (begun[-1].beside_others, len(looks)) == (True, 1)
+    for tx in begun:
+        tx.abort()

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from hudi_format.file_slice.reader import LogRecords
 
 BATCH_ROWS = 131_072
+"""Of a batch, where the caller does not say."""
 # Of rows that are merged there are several copies at a time: stored, merged, and the next ones.
 PART_BYTES = 8 << 20
-"""Of a batch, where the caller does not say."""
 Result = TypeVar("Result")
 # Names and texts of a damaged file are decoded by Arrow's Python side: then it is a ValueError.
 _UNREADABLE = (pa.ArrowException, ValueError, OSError)
@@ -163,7 +163,7 @@ class BaseFileReader:
 
     def rows_of_part(self, group: int) -> int:
         """Number of a row group's rows of about `PART_BYTES`, by the footer; at least 1."""
-        if self._other is not None:
+        if group >= self.num_row_groups:  # of no Parquet file, or of one whose last row was deleted
             return BATCH_ROWS
         whole = max(1, int(self._file.metadata.row_group(group).total_byte_size))
         return max(1, min(BATCH_ROWS, int(self._rows[group]) * PART_BYTES // whole))

@@ -135,8 +135,9 @@ def _value(array: pa.Array, index: int) -> object:
     try:
         return array[index].as_py()
     except (ValueError, OverflowError):  # nanoseconds, and years, that Python's types do not hold
-        value = array[index]
-        return f"{value.value} {array.type}" if pt.is_temporal(array.type) else str(value)
+        if pt.is_temporal(array.type):
+            return f"{array[index].value} {array.type}"
+        return " ".join(array.slice(index, 1).to_string().split())  # they may lie inside of it
 
 
 class _LossError(ValueError):

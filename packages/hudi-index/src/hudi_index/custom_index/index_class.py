@@ -5,7 +5,7 @@
         def locator(self, table): ...                   # a `KeyLocator`
 
 An index is asked which file group each incoming key is in, over all partitions.  Most keep keys in a store of some
-kind: `StoredIndex` is all of an index but the store, which has four methods (`KeyStore`).  A store is brought up to
+kind: `StoredIndex` is all of an index but the store, which has three methods (`KeyStore`).  A store is brought up to
 date from completed commits only, before it is asked, and what it says counts only if the commit that it goes by is on
 the timeline: a failed, undone or later write is never believed.
 
@@ -108,10 +108,6 @@ class KeyStore(Protocol):
         """
         ...
 
-    def clear(self) -> None:
-        """Take all entries and the note away."""
-        ...
-
 
 class IndexedTable(Protocol):
     """State of a table, as far as its index is told."""
@@ -129,8 +125,11 @@ class IndexedTable(Protocol):
         """Ids of the file groups by partition; keys in others are looked for in the files."""
         ...
 
-    def catch_up(self, store: KeyStore) -> None:
+    def catch_up(self, store: KeyStore, *, anew: bool = False) -> None:
         """Bring a store to the state of the table.
+
+        Args:
+            anew: whatever it has, in one change: who looks keys up meanwhile finds those of before.
 
         Raises:
             HudiError: of the table's files, or of the store.
@@ -174,9 +173,7 @@ class StoredIndex(CustomIndex):
         return StoreLocator(store, table.visible)
 
     def rebuild(self, table: IndexedTable) -> None:
-        store = self.store(table)
-        store.clear()
-        table.catch_up(store)
+        table.catch_up(self.store(table), anew=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,10 +159,6 @@ class SqliteStore:
                 f"the index has keys of a file group or instant {e} that it does not know", file=self.path
             ) from None
 
-    def clear(self) -> None:
-        with self._transaction() as db:
-            _clear(db)
-
     @staticmethod
     def _group(db: sqlite3.Connection, group: tuple[str, str]) -> int:
         db.execute("INSERT OR IGNORE INTO file_groups (partition, file_id) VALUES (?, ?)", group)

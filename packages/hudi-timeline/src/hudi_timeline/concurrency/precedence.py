@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from hudi_format.errors import ConcurrentWriterError
@@ -81,7 +81,7 @@ class Precedence:
         """Whether others wait for it, of whichever class."""
         return self._counts and self._rank == _FIRST
 
-    def give_way(self, has_folder: bool, others: Callable[[], Sequence[str]]) -> None:
+    def give_way(self, has_folder: bool, others: Callable[[], Iterable[str]]) -> None:
         """Check under the table's lock that it may begin now.
 
         Args:

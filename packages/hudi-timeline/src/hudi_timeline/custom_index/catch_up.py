@@ -86,19 +86,20 @@ class StoreNote:
         return not self.writes.keys() <= {i.time for i in timeline.completed_writes()}
 
 
-def next_change(snapshot: TableSnapshot, text: str) -> StoreChange | None:
+def next_change(snapshot: TableSnapshot, text: str, *, anew: bool = False) -> StoreChange | None:
     """Change that a store lacks; None where it is up to date.
 
     Args:
         snapshot: loaded after the store's note was read, where the note is ahead of an earlier one.
         text: the note, "" of an empty store.
+        anew: whatever the store has.
 
     Raises:
         MissingFileError, CorruptFileError, UnsupportedError, StorageError: reading commits and file slices.
     """
     writes = snapshot.timeline.completed_writes()
     note = StoreNote.of(snapshot.timeline)
-    known = StoreNote.parse(text) if text else None
+    known = StoreNote.parse(text) if text and not anew else None
     if known is not None and not _must_renew(snapshot, known):
         missing = [i for i in writes if i.time not in known.writes]
         if not missing and not _undoing_since(snapshot.timeline, known):

@@ -39,14 +39,14 @@ class TableOfIndex:
     def visible(self) -> VisibleInstants:
         return self.snapshot.visible()
 
-    def catch_up(self, store: KeyStore) -> None:
+    def catch_up(self, store: KeyStore, *, anew: bool = False) -> None:
         snapshot = self.snapshot
         for _ in range(_TRIES):
             text = store.note()
-            if text and StoreNote.parse(text).is_ahead(snapshot.timeline):
+            if anew or (text and StoreNote.parse(text).is_ahead(snapshot.timeline)):
                 # Another writer has brought it further, or commits were undone: the timeline says which.
                 snapshot = snapshot.reloaded()
-            change = next_change(snapshot, text)
+            change = next_change(snapshot, text, anew=anew)
             if change is None or store.change(change):
                 return
         raise ConcurrentWriterError(

@@ -240,7 +240,9 @@ class DataSkipping:
             values = fixed_values(column, self.schema, self.parts)
             if values is None or len(values) > _MOST_VALUES or pa.types.is_date(values.type):
                 continue
-            prefixes = [k.secondary_prefix(None if v is None else str(v)) for v in values.to_pylist()]
+            if values.null_count:
+                continue  # of rows with null the first releases of 1.0 put nothing into the index
+            prefixes = [k.secondary_prefix(str(v)) for v in values.to_pylist()]
             found = table.by_prefix(index, prefixes)
             live = [e for b in found.to_batches() for e in r.secondary_entries(b) if not e.is_deleted]
             keys = pa.array(sorted({e.record_key for e in live}), pa.string())

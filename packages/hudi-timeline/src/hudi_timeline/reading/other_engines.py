@@ -27,6 +27,7 @@ from hudi_timeline.reading.task import ReadTask
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow.parquet as pq
 
     from hudi_timeline.reading.scan import Scan
 
@@ -158,7 +159,17 @@ def _files_of(scan: Scan) -> _Files:
 
 
 def relation_of(scan: Scan, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-    """The scan as a relation of DuckDB, over its files, a dataset of them, or its rows."""
+    """The scan as a relation of DuckDB, over its files, a dataset of them, or its rows.
+
+    Raises:
+        UnsupportedError: a scan without columns.
+    """
+    if not scan.schema.names:
+        raise UnsupportedError(
+            "a relation of DuckDB has columns, and the scan has none",
+            table=scan.table_uri,
+            remedy="name a column; count() of the scan gives the number of its rows.",
+        )
     try:
         files = _files_of(scan)
     except UnsupportedError:
@@ -231,8 +242,11 @@ def _checked_form(scan: Scan, task: ReadTask) -> str | None:
         columns = map(file.schema.column, range(len(file.schema)))
         # Text, as columns of a closed file may not be looked at.
         stored = {c.path: (c.physical_type, str(c.logical_type)) for c in columns if c.path in names}
+        other = _unlike_path(file, task.constants)
     finally:
         file.close(force=True)
+    if other:
+        raise _refused(scan, f"{task.path} has another value of {other} than its partition path")
     for field in task.needed:
         index = own.get_field_index(field.name)
         if index < 0 and task.constants is not None and field.name in task.constants.schema.names:
@@ -240,6 +254,30 @@ def _checked_form(scan: Scan, task: ReadTask) -> str | None:
         if index >= 0 and own.field(index).type != field.type:
             raise _refused(scan, f"{task.path} has column {field.name} as {own.field(index).type}")
     return str([stored[n] for n in names]) if len(stored) == len(names) else None
+
+
+def _unlike_path(file: pq.ParquetFile, constants: pa.RecordBatch | None) -> str:
+    """A column in which a file has, by its statistics, another value than its partition path; "" for none.
+
+    Of null, of which paths have the same text as of other values, and of text, which may look encoded, or like a level
+    in Hive style, and is neither.
+    """
+    metadata = file.metadata
+    leaves = {file.schema.column(n).path: n for n in range(len(file.schema))}
+    names: list[str] = [] if constants is None else constants.schema.names
+    for name in names:
+        value = constants.column(name)[0]  # type: ignore[union-attr]
+        if name not in leaves or (value.is_valid and not pa.types.is_string(value.type)):
+            continue
+        for group in map(metadata.row_group, range(metadata.num_row_groups)):
+            found = group.column(leaves[name]).statistics
+            if found is None or not found.has_null_count:
+                return name
+            if found.null_count != (0 if value.is_valid else group.num_rows):
+                return name
+            if value.is_valid and not (found.has_min_max and found.min == found.max == value.as_py()):
+                return name
+    return ""
 
 
 __all__ = ["NarrowedReads", "dataset_of", "paths_are_values", "relation_of"]

@@ -8,8 +8,11 @@ stand.  Who has seen it in between finds a write that is gone, which is a confli
 
 from __future__ import annotations
 
-from hudi_format.errors import ConcurrentWriterError, LockError, WriteConflictError
+from contextlib import ExitStack
+
+from hudi_format.errors import ConcurrentWriterError, HudiError, LockError, StorageError, WriteConflictError
 from hudi_format.storage.open import flush
+from hudi_timeline.concurrency.heartbeat import Heartbeat
 from hudi_timeline.concurrency.locks.provider import TableLock
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.timeline.active_timeline import completion_ms
@@ -33,31 +36,78 @@ def check(
         ConcurrentWriterError: it was rolled back before, and is withdrawn.
         WriteConflictError: others have changed the table since, and it is rolled back.
     """
+    with ExitStack() as stack:
+        now, lost = _anew(lock, checked, stack)
+        return lost if now is None else _settle(now, checked, instant, action, metadata, lost)
+
+
+def check_plan(
+    lock: TableLock, checked: TableSnapshot, instant: str, action: str, path: str, beat: Heartbeat
+) -> str:
+    """Check the same of the execution of a plan; gives a warning, or "".
+
+    What others do beside it does not harm it, but for a rollback, which deletes its files.
+
+    Args:
+        action: of the plan.
+        path: of the completed file.
+        beat: of the execution, whose file another execution at the same instant replaces.
+
+    Raises:
+        ConcurrentWriterError: it was rolled back before, and is withdrawn.
+    """
+    with ExitStack() as stack:
+        now, lost = _anew(lock, checked, stack)
+        if now is None:
+            return lost
+        if not _is_begun(now, instant, action) or not _is_kept(beat):
+            now.storage.delete(path)
+            flush(now.storage, [path], written=False)
+            raise _gone(now.storage.uri, instant, lost)
+    return ""
+
+
+def _anew(lock: TableLock, checked: TableSnapshot, stack: ExitStack) -> tuple[TableSnapshot | None, str]:
+    """The table under the lock, which was lost and is taken anew, and how it was lost.
+
+    None where it was not lost, and where it cannot be had, with a warning then.
+    """
     try:
         lock.verify()
-    except LockError as e:
-        lost = e
+    except (LockError, StorageError, OSError) as e:
+        lost = e.message if isinstance(e, HudiError) else str(e)
     else:
-        return ""
+        return None, ""
     try:
         lock.lock.release()
-        with lock.held():
-            return _settle(checked, instant, action, metadata, lost)
-    except LockError as e:
-        return (
-            f"the lock was lost while the write was published, and cannot be had again to look after it: {e}"
+        stack.enter_context(lock.held())
+        return checked.reloaded(), lost
+    except (LockError, StorageError, OSError) as e:  # the commit is visible: nothing was found against it
+        return None, (
+            f"the lock was lost while the commit was published ({lost}), and cannot be had again to look after it: {e}"
         )
 
 
+def _is_kept(beat: Heartbeat) -> bool:
+    try:
+        beat.check()
+    except ConcurrentWriterError:
+        return False
+    return True
+
+
+def _is_begun(now: TableSnapshot, instant: str, action: str) -> bool:
+    return all(now.timeline.has_file(file_name(instant, action, state)) for state in (REQUESTED, INFLIGHT))
+
+
 def _settle(
-    checked: TableSnapshot, instant: str, action: str, metadata: CommitMetadata, lost: LockError
+    now: TableSnapshot, checked: TableSnapshot, instant: str, action: str, metadata: CommitMetadata, lost: str
 ) -> str:
-    now = checked.reloaded()
     storage, timeline = now.storage, now.timeline
     own = next((i for i in timeline.completed_writes() if (i.time, i.action) == (instant, action)), None)
     if own is None:
         raise _gone(storage.uri, instant, lost)
-    if not all(timeline.has_file(file_name(instant, action, state)) for state in (REQUESTED, INFLIGHT)):
+    if not _is_begun(now, instant, action):
         # Its files are gone: nobody can have built on it.
         storage.delete(own.path)
         flush(storage, [own.path], written=False)
@@ -72,12 +122,12 @@ def _settle(
     published = completion_ms(own, zone)
     if any(completion_ms(i, zone) >= published for i in others):  # it may stand on this one
         return (
-            f"the lock was lost while the write was published ({lost.message}), and others have changed the same "
+            f"the lock was lost while the write was published ({lost}), and others have changed the same "
             "before and after it, so that it cannot be taken back; compare the rows"
         )
     rollback_executor.rollback_instant(now, own, plan=make_rollback_plan(storage, timeline, own))
     raise WriteConflictError(
-        f"the table changed after this process had lost the lock ({lost.message}), and the write is rolled back",
+        f"the table changed after this process had lost the lock ({lost}), and the write is rolled back",
         table=storage.uri,
         instant=instant,
         remedy="run the write again; it then builds on what is there.",
@@ -90,9 +140,9 @@ def _meets(rival: CommitMetadata, ours: CommitMetadata) -> bool:
     return bool(rival.file_groups() & ours.file_groups()) or rival.schema_text != ours.schema_text
 
 
-def _gone(table: str, instant: str, lost: LockError) -> ConcurrentWriterError:
+def _gone(table: str, instant: str, lost: str) -> ConcurrentWriterError:
     return ConcurrentWriterError(
-        f"this write was rolled back by another writer after this process had lost the lock ({lost.message})",
+        f"this write was rolled back by another writer after this process had lost the lock ({lost})",
         table=table,
         instant=instant,
         remedy="run the write again; where processes stop for long, raise the lease of the lock.",

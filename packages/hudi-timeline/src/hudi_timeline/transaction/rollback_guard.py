@@ -6,7 +6,7 @@ Source: validateSavepointRollbacks and validateRollbackCommitSequence of Apache 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from hudi_format.errors import ConcurrentWriterError, MissingFileError, OptionError, UnsupportedError
 from hudi_format.file_names import parse_base_file, parse_log_file
@@ -38,9 +38,9 @@ def is_running(storage: Storage, pending: Instant, config: TransactionConfig) ->
     ).alive
 
 
-def running_writes(snapshot: TableSnapshot, config: TransactionConfig) -> list[str]:
-    """Instants of pending writes whose writers are alive."""
-    return [i.time for i in snapshot.timeline.pending_writes() if is_running(snapshot.storage, i, config)]
+def running_writes(snapshot: TableSnapshot, config: TransactionConfig) -> Iterator[str]:
+    """Instants of pending writes whose writers are alive, each looked for when asked for."""
+    return (i.time for i in snapshot.timeline.pending_writes() if is_running(snapshot.storage, i, config))
 
 
 def dead_writes(snapshot: TableSnapshot, options: TransactionConfig, beating: Sequence[str]) -> list[Instant]:

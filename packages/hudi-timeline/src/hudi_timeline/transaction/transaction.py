@@ -17,6 +17,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Protocol
 
@@ -141,10 +142,8 @@ def begin_transaction(
     lock = lock_of(storage, options, table_name=table.name)
     precedence = Precedence(storage, options, lost=lost, caller=caller)
     try:
-        return waited_for(
-            lambda: _begin(storage, lock, operation, action, options, now, caller, commits, precedence),
-            options.running_wait_ms,
-        )
+        begin = partial(_begin, storage, lock, operation, action, options, now, caller, commits, precedence)
+        return waited_for(begin, options.running_wait_ms)
     except BaseException:
         precedence.end()
         raise
@@ -194,7 +193,7 @@ def _begin(
     warnings = tuple(w for w in (warning, not_made, precedence.warning) if w)
     transaction = Transaction(snapshot, instant, action, operation, options, lock, beat, precedence, warnings)
     if options.failed_writes != EAGER:
-        transaction.beside_others = bool(running_writes(snapshot, options))
+        transaction.beside_others = next(running_writes(snapshot, options), None) is not None
     beat.call = caller
     return transaction
 
@@ -535,12 +534,20 @@ class Transaction:
 
     def _tidy(self) -> None:
         """Remove the temporary files of a completed write; the next writer removes the rest."""
+        for remove in (partial(markers.delete, self.storage, self.instant), self._stop):
+            try:
+                remove()
+            except (StorageError, OSError) as e:
+                self.warnings.append(
+                    f"leftovers of the completed write {self.instant} could not be removed: {e}"
+                )
+
+    def _stop(self) -> None:
+        """End the heartbeat and the precedence: where one file stays, others do not wait for the other."""
         try:
-            markers.delete(self.storage, self.instant)
             self._heartbeat.stop()
+        finally:
             self._precedence.end()
-        except (StorageError, OSError) as e:
-            self.warnings.append(f"leftovers of the completed write {self.instant} could not be removed: {e}")
 
     def abort(self, reason: str = "", *, without_trace: bool = False) -> None:
         """Roll the write back; does nothing if it has ended.
@@ -565,10 +572,8 @@ class Transaction:
                 self.config = table_config.load(self.storage)
                 now, warning = upkeep.settle(self.now(), self._options)
                 self.warnings += [warning] if warning else []
-                own = next(
-                    (i for i in now.timeline.instants if i.time == self.instant and i.action == self.action),
-                    None,
-                )
+                mine = (self.instant, self.action)
+                own = next((i for i in now.timeline.instants if (i.time, i.action) == mine), None)
                 if own is None:  # rolled back by another writer
                     rollback_executor.remove_leftovers(self.storage, self.instant)
                 elif own.completed:
@@ -585,8 +590,7 @@ class Transaction:
                     if not (without_trace and alone and rollback_executor.withdraw(self.storage, own)):
                         rollback_executor.rollback_instant(now, own)
         finally:
-            self._heartbeat.stop()
-            self._precedence.end()
+            self._stop()
 
     def _taken_away(self, what: str) -> ConcurrentWriterError:
         return ConcurrentWriterError(

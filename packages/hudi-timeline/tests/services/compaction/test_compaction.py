@@ -16,7 +16,7 @@ from hudi_format.errors import (
     WriteConflictError,
 )
 from hudi_format.storage.open import open_storage
-from hudi_timeline import HudiTable
+from hudi_timeline import HudiTable, write_hudi
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.services.compaction import compaction, slice_tasks
 from hudi_timeline.testing.table_builder import TableBuilder
@@ -656,3 +656,24 @@ def test_a_plan_that_is_asked_for_by_its_instant_and_is_not_pending_is_an_error(
     upsert(table, 1, **{"hoodie.compact.inline": "false"})
     with pytest.raises(InstantNotFoundError, match="no compaction 20200101000000000 is pending"):
         table.compact(mode="execute", instant="20200101000000000")
+
+
+def test_a_base_file_without_rows_is_compacted_with_its_logs(tmp_path):
+    """Such a file, of whose rows the last was deleted, has no row group."""
+    options = {
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": "1",
+    }
+    write_hudi(tmp_path / "t", [{"id": "a", "v": 1}], key="id", options=options)
+    table = HudiTable.open(tmp_path / "t")
+    table.compact()
+    table.delete([{"id": "a"}])
+    table.compact()
+    assert [
+        pq.ParquetFile(tmp_path / "t" / p).num_row_groups for p in table.read().plan.files["path"].to_pylist()
+    ] == [0]
+    for new in ({"id": "a", "v": 2}, {"id": "b", "v": 3}):
+        table.upsert([new])
+        assert table.compact().executed
+    assert table.read().to_arrow().to_pylist() == [{"id": "a", "v": 2}, {"id": "b", "v": 3}]

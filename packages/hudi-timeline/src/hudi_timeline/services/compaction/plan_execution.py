@@ -36,7 +36,7 @@ from hudi_timeline.timeline.instant import (
     instant_path,
 )
 from hudi_timeline.timeline.instant_generator import wait_for_next_tick
-from hudi_timeline.transaction import consistency_guard, rollback_executor
+from hudi_timeline.transaction import consistency_guard, late_publication, rollback_executor
 
 log = logging.getLogger("hudi")
 
@@ -229,6 +229,8 @@ def publish(
                 raise
             raise kind.taken_away(storage.uri, time, "another completed file is there") from None
     flush(storage, [path], written=False)
+    late = late_publication.check_plan(context.lock, now, time, kind.action, path, begun.beat)
+    context.warnings += [late] if late else []
 
 
 def _holds(context: ServiceContext, path: str, content: bytes) -> bool:
