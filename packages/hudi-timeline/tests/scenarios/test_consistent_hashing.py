@@ -39,7 +39,7 @@ def table(tmp_path, request):
 
 
 def found(table):
-    every = HudiTable.open(table.uri).read().to_arrow()
+    every = HudiTable.open(table.uri).read(meta_columns=True).to_arrow()
     return sorted(zip(every.column("id").to_pylist(), every.column("ts").to_pylist(), strict=True))
 
 
@@ -52,7 +52,7 @@ def rings(table):
     index = ConsistentBucketIndex(1, ("id",), out)
     for partition in out:
         index.groups(partition, [s.file_id for s in slices if s.partition == partition], table="t")
-    read = HudiTable.open(table.uri).read().to_arrow()
+    read = HudiTable.open(table.uri).read(meta_columns=True).to_arrow()
     columns = (read.column(f"_hoodie_{n}").to_pylist() for n in ("record_key", "partition_path", "file_name"))
     for key, partition, name in zip(*columns, strict=True):
         number = index.of(pa.array([key]), partition)[0]

@@ -440,7 +440,7 @@ def test_rows_of_a_filter_that_others_always_change_first_are_a_conflict(path, m
 )
 def test_prepped_rows(path, monkeypatch, moment, rival, conflicts):
     table = HudiTable.open(path)
-    given = table.read(filter="id = 'a'").to_arrow()
+    given = table.read(filter="id = 'a'", meta_columns=True).to_arrow()
     given = given.set_column(given.schema.get_field_index("v"), "v", pa.array([70], pa.int32()))
     options = {
         "hoodie.datasource.write.operation": "upsert_prepped",

@@ -107,6 +107,7 @@ def archival_removes_completed_files_first(patch):
 def compactions_are_planned_beside_open_writes(patch):
     for module in (compaction, pending_plans):
         patch.setattr(module, "open_writes", lambda *args: [])
+    patch.setattr(compaction, "running_writes", lambda *args: iter(()))  # what one that is overdue waits for
     patch.setattr(pending_plans, "refuse_overtaken", lambda *args: None)
     patch.setattr(compaction_executor, "refuse_overtaken", lambda *args: None)
     patch.setattr(compaction_executor, "_check_ours", lambda *args: None)

@@ -181,7 +181,9 @@ def test_it_ends_after_some_tries_where_others_are_always_first(path, monkeypatc
         def once(self):
             if not self.ran:
                 self.ran = True
-                tried.append(HudiTable.open(self.path).delete(rows("a", 99), options=OCC))
+                # It does not wait for the write that has precedence, and is in the same thread.
+                soon = {**OCC, "hudi.write.precedence.wait_ms": "10"}
+                tried.append(HudiTable.open(self.path).delete(rows("a", 99), options=soon))
                 self.ran = False
 
     rival = Always(monkeypatch, path, None, DURING)
