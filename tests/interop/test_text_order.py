@@ -25,7 +25,7 @@ SKIPPING = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "tr
 # Each line is a file; U+FFFD and U+E000 stand before U+1F600 in bytes, and after it in UTF-16.
 FILES = (
     ("a\ufffd", "a\U0001f600", "ab"),
-    ("\ue000", "\U0001f600", "\uffff"),
+    ("q\ue000", "q\U0001f600", "q\uffff"),
     ("b\U0001f600", "b\U0010ffff"),
     ("b\ue000", "b\ufffd"),
     ("c", "ca", "cz"),

@@ -1,5 +1,6 @@
 """Java's hashes, order and buckets, against Java's own answers and a plain-Python reference."""
 
+import random
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_index.hashing import _java
-from hudi_index.hashing.java import ORDERS_PART, bucket_ids, java_hash, min_max, orders_part
+from hudi_index.hashing.java import ORDERS_PART, bucket_ids, java_hash, min_max, orders_part, text_bounds
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -215,3 +216,19 @@ def test_where_no_end_is_apart_all_orders_of_a_range_agree(texts):
     matched = pc.match_substring_regex(pa.array([least, greatest]), ORDERS_PART)
     assert apart == pc.any(matched).as_py()
     assert apart or (least, greatest) == (min(texts), max(texts))
+
+
+def test_text_bounds_hold_in_both_orders():
+    draw = random.Random(7)
+    alphabet, behind_all = "ab\ud7ff\ue000\ufffd\uffff\U00010000\U0001f600\U0010ffff", 0
+    for _ in range(3000):
+        texts = ["".join(draw.choices(alphabet, k=draw.randrange(5))) for _ in range(draw.randint(1, 4))]
+        found = text_bounds(min(texts), max(texts))
+        if found is None:
+            behind_all += 1
+            assert max(texts).lstrip("\uffff")[0] > "\uffff"
+            continue
+        for order in ("utf-8", "utf-16-be"):
+            low, *inside, high = (t.encode(order) for t in (found[0], *texts, found[1]))
+            assert all(low <= t <= high for t in inside)
+    assert 0 < behind_all < 3000

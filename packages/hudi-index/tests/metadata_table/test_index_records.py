@@ -1,6 +1,7 @@
 """Index records as they are written: what reading gives back is what was put in."""
 
 import datetime as dt
+import math
 from decimal import Decimal
 
 import numpy as np
@@ -90,30 +91,48 @@ def test_a_row_group_of_nulls_does_not_hide_the_bounds_of_others_and_one_without
     nulls = RowGroup(4, {"c": chunk(None, None, nulls=4)})
     known, unknown = RowGroup(4, {"c": chunk(1, 2)}), RowGroup(4, {"c": chunk(None, None)})
     assert ranges_of([nulls, known], {"c": pa.int64()})["c"].high.as_py() == 2
-    assert ranges_of([known, unknown], {"c": pa.int64()})["c"].high is None
+    assert ranges_of([nulls], {"c": pa.int64()})["c"].high is None
+    # Apache Hudi leaves files out whose bounds are null.
+    for kind, low, high in (
+        (pa.int32(), -(1 << 31), (1 << 31) - 1),
+        (pa.int64(), -(1 << 63), (1 << 63) - 1),
+        (pa.bool_(), False, True),
+        (pa.float32(), -math.inf, math.inf),
+        (pa.string(), "", "\U0010ffff" * 64),
+        (pa.binary(), b"", b"\xff" * 64),
+    ):
+        found = ranges_of([unknown], {"c": kind})["c"]
+        assert (found.low.as_py(), found.high.as_py()) == (low, high)
 
 
-def test_floats_have_no_bounds_as_parquets_leave_nan_out():
-    found = ranges_of([RowGroup(4, {"c": chunk(1.0, 2.0)})], {"c": pa.float64()})["c"]
-    assert (found.low, found.high, found.values) == (None, None, 4)
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_bounds_of_floats_end_in_infinity_as_parquets_leave_nan_out(kind):
+    found = ranges_of([RowGroup(4, {"c": chunk(1.0, 2.0)})], {"c": kind})
+    assert (found["c"].low.as_py(), found["c"].high.as_py(), found["c"].values) == (1.0, math.inf, 4)
+    (record,) = column_stats_records({("", "f.parquet"): found}).column(2).to_pylist()
+    member = 3 if kind == pa.float32() else 4
+    assert record["minValue"][f"member{member}"] == {"value": 1.0}
+    assert record["maxValue"][f"member{member}"] == {"value": math.inf}
 
 
 @pytest.mark.req("MT-04")
 @pytest.mark.parametrize(
-    ("low", "high", "known"),
-    [("a", "b\ud7ff", True), ("a", "b😀", False), ("\ue000", "😀", False), ("a\uffff", "b", False)],
+    ("low", "high", "said"),
+    [
+        ("a", "b\ud7ff", ("a", "b\ud7ff")),
+        ("a", "b😀", ("a", "c")),
+        ("\ue000", "😀", ("\ue000", "😀")),  # as Apache Hudi's own: no text is behind all
+        ("a\uffff", "b", ("a", "b")),
+    ],
 )
-def test_record_keys_that_java_orders_otherwise_have_no_bounds(low, high, known):
+def test_bounds_of_record_keys_hold_in_the_order_of_java_too(low, high, said):
     """Apache Hudi's index compares a key with them by UTF-16 units, and Parquet took them by bytes."""
-    said = chunk(low.encode(), high.encode())
+    given = chunk(low.encode(), high.encode())
     found = ranges_of(
-        [RowGroup(4, {"_hoodie_record_key": said, "v": said})],
+        [RowGroup(4, {"_hoodie_record_key": given, "v": given})],
         dict.fromkeys(("_hoodie_record_key", "v"), pa.string()),
     )
-    assert (found["_hoodie_record_key"].low is not None, found["_hoodie_record_key"].high is not None) == (
-        known,
-        known,
-    )
+    assert (found["_hoodie_record_key"].low.as_py(), found["_hoodie_record_key"].high.as_py()) == said
     assert found["_hoodie_record_key"].values == found["v"].values
     assert (found["v"].low.as_py(), found["v"].high.as_py()) == (low, high)  # which filters compare by bytes
 

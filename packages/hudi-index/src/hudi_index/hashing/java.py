@@ -75,6 +75,7 @@ def min_max(array: pa.Array | pa.ChunkedArray) -> tuple[str, str] | None:
 # Java orders text by UTF-16 units, others by bytes, which is the order of code points.  The orders part only where one
 # text has a character above U+FFFF and another one from U+E000 on: both are from here on.
 _FIRST_APART = "\ue000"
+_LAST_OF_ONE_UNIT = "\uffff"
 _FIRST_BYTE = _FIRST_APART.encode()[0]
 ORDERS_PART = f"[{_FIRST_APART}-\U0010ffff]"
 """Regular expression of what `orders_part` tells of one text."""
@@ -88,6 +89,23 @@ def orders_part(text: str | bytes) -> bool:
     if text.isascii():
         return False
     return max(text) >= _FIRST_APART if isinstance(text, str) else max(text) >= _FIRST_BYTE
+
+
+def text_bounds(low: str, high: str) -> tuple[str, str] | None:
+    """Bounds in Java's order and in that of bytes, of texts between two in the order of bytes.
+
+    The lower one ends before the first character that Java places behind those above U+FFFF.  The upper one is raised
+    before its first character above U+FFFF; None where it begins with one, as no text is behind all others then.
+    """
+    low = low[: next((n for n, c in enumerate(low) if _FIRST_APART <= c <= _LAST_OF_ONE_UNIT), len(low))]
+    end = next((n for n, c in enumerate(high) if c > _LAST_OF_ONE_UNIT), None)
+    if end is None:
+        return low, high
+    raised = high[:end].rstrip(_LAST_OF_ONE_UNIT)
+    if not raised:
+        return None
+    after = chr(ord(raised[-1]) + 1)
+    return low, raised[:-1] + (after if after < "\ud800" or after >= _FIRST_APART else _FIRST_APART)
 
 
 # CRC-32 of record keys: which of several insert buckets a new record goes to.

@@ -9,6 +9,7 @@ Source: HoodieMetadataPayload of Apache Hudi 0.15; spec "Metadata table", sectio
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,19 +23,22 @@ import pyarrow as pa
 from hudi_format.parquet.row_groups import RowGroup
 from hudi_format.schema.avro import from_avro
 from hudi_format.schema.meta_fields import RECORD_KEY
-from hudi_index.hashing.java import orders_part
+from hudi_index.hashing.java import text_bounds
 from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table.encoding import stored_schema
 from hudi_index.metadata_table.merger import STATS
 from hudi_index.metadata_table.records import BLOOM, LOCATION, payload_field
 
 _UNKNOWN = -1
+_LONG = 64  # characters, or bytes, of a bound that is greater than all values
 _DECIMAL_SCALE, _DECIMAL_DIGITS = 15, 30
 # Members of the union of a bound, by what holds of the column's type.
 _MEMBERS = (
     (pa.types.is_boolean, 0),
     (lambda t: pa.types.is_int8(t) or pa.types.is_int16(t) or pa.types.is_int32(t), 1),
     (lambda t: pa.types.is_int64(t) or pa.types.is_timestamp(t), 2),
+    (pa.types.is_float32, 3),
+    (pa.types.is_float64, 4),
     (pa.types.is_binary, 5),
     (pa.types.is_string, 6),
     (pa.types.is_date32, 7),
@@ -107,9 +111,10 @@ def ranges_of(groups: Sequence[RowGroup], columns: Mapping[str, pa.DataType]) ->
     """Statistics of a Parquet file's columns by dotted path, from its footer.
 
     Columns that the file does not have are absent.
-    Bounds of floats are left out: Parquet's leave NaN out of account, which Apache Hudi's readers take for greater
-    than all other values.  So are those of record keys where Java orders text otherwise than Parquet: Apache Hudi's
-    index takes them for Java's, and would write a key a second time.
+    Apache Hudi's readers leave a file out whose bounds are not known, so that these are the widest then.  Those of
+    floats end in infinity: Parquet's leave NaN out of account, and a bound that is NaN leaves all files out.  Record
+    keys lie between the bounds in Java's order of text too, by which Apache Hudi's index looks for them, but where the
+    greatest one begins with a character above U+FFFF: no text is behind all keys then, and bounds are as its own.
     """
     out = {}
     for name, kind in columns.items():
@@ -117,14 +122,16 @@ def ranges_of(groups: Sequence[RowGroup], columns: Mapping[str, pa.DataType]) ->
         if not chunks or len(chunks) != len(groups):
             continue
         filled = [c for c in chunks if c.nulls is None or c.nulls < c.num_values]
-        bounds = [None if pa.types.is_floating(kind) else c.bounds(kind) for c in filled]
+        bounds = [c.bounds(kind) for c in filled]
         known = [b for b in bounds if b is not None]
-        low = high = None
+        low, high = (None, None) if not filled else _widest(kind)
         if known and len(known) == len(bounds):
             low = min((b[0] for b in known), key=_order)
-            high = max((b[1] for b in known), key=_order)
-            if name == RECORD_KEY and any(orders_part(b.as_py()) for b in (low, high)):
-                low = high = None
+            if not pa.types.is_floating(kind):
+                high = max((b[1] for b in known), key=_order)
+            if name == RECORD_KEY and low is not None and high is not None:
+                both = text_bounds(low.as_py(), high.as_py())
+                low, high = (low, high) if both is None else (pa.scalar(b, kind) for b in both)
         nulls = [c.nulls for c in chunks]
         out[name] = ColumnRange(
             low,
@@ -135,6 +142,23 @@ def ranges_of(groups: Sequence[RowGroup], columns: Mapping[str, pa.DataType]) ->
             sum(c.unpacked for c in chunks),
         )
     return out
+
+
+def _widest(kind: pa.DataType) -> tuple[pa.Scalar | None, pa.Scalar | None]:
+    """Bounds between which all values of a type lie, but NaN; None for types that have none."""
+    if pa.types.is_floating(kind):
+        ends: tuple[Any, Any] = (-math.inf, math.inf)
+    elif pa.types.is_boolean(kind):
+        ends = (False, True)
+    elif pa.types.is_integer(kind):
+        ends = (-(1 << kind.bit_width - 1), (1 << kind.bit_width - 1) - 1)
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        ends = ("", "\U0010ffff" * _LONG)
+    elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        ends = (b"", b"\xff" * _LONG)
+    else:
+        return None, None
+    return pa.scalar(ends[0], kind), pa.scalar(ends[1], kind)
 
 
 def _order(value: pa.Scalar) -> Any:
