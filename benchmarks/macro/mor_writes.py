@@ -132,7 +132,9 @@ def contender(name: str, folder: Path, rows: int, index: str) -> None:
 
     def ready() -> Any:
         engine = ENGINES[name](folder / "warm")
-        small = workload.make(folder.parent, 4_000)
+        small = workload.make(
+            folder.parent, max(4_000, rows // 10)
+        )  # so that files are read in the same ways
         for work in WORKS:
             _do(engine, work, small)
         engine = type(engine)(folder / "measured")
