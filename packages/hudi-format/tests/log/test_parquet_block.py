@@ -12,8 +12,9 @@ from log_bytes import block
 from hudi_format.errors import CorruptFileError, SchemaError
 from hudi_format.log.block import BlockType
 from hudi_format.log.data_block import BlockDecoder, BlockRows
+from hudi_format.log.encoder import contents
 from hudi_format.log.reader import LogFileReader
-from hudi_format.schema.avro import from_avro
+from hudi_format.schema.avro import from_avro, to_avro
 
 
 def with_content(version, *types):
@@ -36,6 +37,21 @@ def test_parquet_blocks_have_the_columns_of_their_schema(version):
         )
         rows += len(table)
     assert rows > 10
+
+
+CODECS = {"gzip": "GZIP", "snappy": "SNAPPY", "zstd": "ZSTD", "lz4": "LZ4", "lz4_raw": "LZ4",
+          **dict.fromkeys(("uncompressed", "UNCOMPRESSED", "none", ""), "UNCOMPRESSED")}  # fmt: skip
+
+
+@pytest.mark.parametrize(("codec", "stored"), CODECS.items())
+@pytest.mark.parametrize("kind", [pa.string(), pa.decimal128(25, 3)], ids=str)
+def test_every_codec_of_base_files_is_one_of_parquet_blocks(codec, stored, kind):
+    rows = pa.table({"a": pa.array(["1.5", None]).cast(kind)})
+    schema = to_avro(rows.schema, "t")
+    (content,) = contents(rows, BlockType.PARQUET_DATA, schema, most=1 << 20, codec=codec)
+    file = pq.ParquetFile(pa.BufferReader(content))
+    assert file.metadata.row_group(0).column(0).compression == stored
+    assert file.read().to_pydict() == rows.to_pydict()
 
 
 def one(data):

@@ -15,6 +15,7 @@ from hudi_format.errors import HudiError, SchemaError, UnsupportedError
 from hudi_format.log.block import LogBlock
 from hudi_format.parquet.decimal_annotation import with_decimals
 from hudi_format.parquet.footer import check_columns, long_decimal, missing_column, stated_schema
+from hudi_format.parquet.layout import ParquetConfig
 from hudi_format.parquet.utf8 import check_text, texts_as_bytes
 from hudi_format.schema.avro import decimal_bytes, schema_json, union_number
 from hudi_format.schema.evolution import Batch, conform
@@ -121,14 +122,18 @@ class ParquetRows:
     def content(self, batch: pa.RecordBatch, codec: str) -> pa.Buffer | bytes:
         """The rows as a Parquet file.
 
+        Args:
+            codec: of the pages, by a name that base files take too.
+
         Raises:
             SchemaError: a value that does not fit the schema; `details` has `column` and `row`.
         """
         data, offsets = self._encoder.encode(batch)
         stored = self._decoder.decode(data, offsets[:-1], offsets[1:] - offsets[:-1])
         sink = pa.BufferOutputStream()
+        name, level = ParquetConfig(codec=codec).arrow_codec()
         pq.write_table(
-            pa.Table.from_batches([stored]), sink, compression=codec, store_schema=False,
+            pa.Table.from_batches([stored]), sink, compression=name, compression_level=level, store_schema=False,
             write_statistics=not self._decimals,
         )  # fmt: skip
         content = sink.getvalue()
