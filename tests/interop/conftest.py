@@ -38,6 +38,7 @@ ONE_OF = {
     "test_same_as_apache": 2,
     "test_taking_turns": 2,
     "test_altered": 2,
+    "test_bounds_of_types": 2,
 }
 # Files of minutes go first, so that no worker ends with one while the other has nothing to do.
 LONGEST = (

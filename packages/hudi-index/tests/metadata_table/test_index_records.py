@@ -20,6 +20,7 @@ from hudi_index.metadata_table.index_records import (
     FooterFilter,
     bloom_filter_records,
     column_stats_records,
+    lacks_bounds,
     location_records,
     ranges_of,
 )
@@ -56,16 +57,63 @@ def test_bounds_come_back_in_the_columns_type(value):
     )  # fmt: skip
 
 
+def bounds_of(low, high):
+    """Bounds as records have them, and as they are read."""
+    records = column_stats_records({("", "f.parquet"): {"c": ColumnRange(low, high, 2, 0)}})
+    (batch,) = stored(k.COLUMN_STATS, records).combine_chunks().to_batches()
+    (found,) = r.column_stats(batch, low.type)
+    (said,) = records.column(2).to_pylist()
+    members = [{n: m["value"] for n, m in said[side].items() if m} for side in ("minValue", "maxValue")]
+    return members, (found.low, found.high)
+
+
+@pytest.mark.req("MT-05")
 @pytest.mark.parametrize(
     "value",
-    [
-        pa.scalar(Decimal("1234567890123456"), pa.decimal128(20, 0)),
-        pa.scalar(Decimal("1E-16"), pa.decimal128(20, 16)),
-    ],
+    [Decimal(10**27) + Decimal("1E-10"), Decimal(1 - 10**28), Decimal("1234567890123456"), Decimal("-1E15")],
 )
-def test_decimals_that_records_cannot_hold_have_no_bounds(value):
+def test_decimals_of_more_digits_than_the_records_type_are_bytes(value):
+    """Apache Hudi's own compaction makes bytes of all."""
+    value = pa.scalar(value, pa.decimal128(38, 10))
+    members, found = bounds_of(value, value)
+    assert found == (value.as_py(), value.as_py())
+    assert {n for of in members for n in of} == {"member5"}
+    assert int.from_bytes(members[0]["member5"], signed=True) == int(value.as_py().scaleb(15))
+
+
+def test_decimals_of_more_digits_behind_the_point_have_wider_bounds():
+    kind = pa.decimal128(38, 20)
+    low, high = pa.scalar(Decimal("-1E-20"), kind), pa.scalar(Decimal("1E-20"), kind)
+    _, found = bounds_of(low, high)
+    assert found == (Decimal("-1E-15"), Decimal("1E-15"))
+    most = pa.scalar(Decimal(10**20 - 1).scaleb(-20), pa.decimal128(20, 20))
+    for one in (
+        ColumnRange(most, most, 1, 0),
+        ColumnRange(low, pa.scalar(None, kind), 1, 0),
+        ColumnRange(values=1),
+    ):
+        assert lacks_bounds(one)  # rounded up, it is no value of its type
+    assert not lacks_bounds(ColumnRange(values=3, nulls=3))
+    assert not lacks_bounds(ColumnRange(low, high, 1, 0))
+
+
+@pytest.mark.parametrize(
+    ("value", "member", "said"),
+    [
+        (pa.scalar(dt.datetime(1970, 1, 1, 0, 0, 1), pa.timestamp("ms", "UTC")), 2, (10**6, 10**6)),
+        (pa.scalar(-1, pa.int64()).cast(pa.timestamp("ns")), 2, (-1, 0)),
+        (pa.scalar(dt.time(0, 0, 1), pa.time32("ms")), 1, (1000, 1000)),
+        (pa.scalar(dt.time(0, 0, 1), pa.time64("us")), 2, (10**6, 10**6)),
+        (pa.scalar(b"abc", pa.binary(3)), 5, (b"abc", b"abc")),
+        (pa.scalar("a", pa.large_string()), 6, ("a", "a")),
+    ],
+    ids=lambda v: str(getattr(v, "type", "")),
+)
+def test_bounds_are_what_apache_hudi_takes_them_for(value, member, said):
+    """It takes all times for microseconds."""
     records = column_stats_records({("", "f.parquet"): {"c": ColumnRange(value, value, 1, 0)}})
-    assert records.column(2).to_pylist()[0]["minValue"] is None
+    (found,) = records.column(2).to_pylist()
+    assert tuple(found[side][f"member{member}"]["value"] for side in ("minValue", "maxValue")) == said
 
 
 def test_struck_out_statistics_say_so():
@@ -100,9 +148,19 @@ def test_a_row_group_of_nulls_does_not_hide_the_bounds_of_others_and_one_without
         (pa.float32(), -math.inf, math.inf),
         (pa.string(), "", "\U0010ffff" * 64),
         (pa.binary(), b"", b"\xff" * 64),
+        (pa.binary(2), b"\x00\x00", b"\xff\xff"),
+        (pa.decimal128(5, 2), Decimal("-999.99"), Decimal("999.99")),
+        (pa.date32(), -(10**7), 10**7),
+        (pa.timestamp("us", "UTC"), -(10**18), 10**18),
+        (pa.timestamp("ms"), -(10**15), 10**15),
+        (pa.time64("us"), 0, 86_400_000_000 - 1),
     ):
         found = ranges_of([unknown], {"c": kind})["c"]
-        assert (found.low.as_py(), found.high.as_py()) == (low, high)
+        assert not lacks_bounds(found)
+        told = (b.value if pa.types.is_temporal(kind) else b.as_py() for b in (found.low, found.high))
+        assert tuple(told) == (low, high)
+    for kind in (pa.decimal128(20, 20), pa.month_day_nano_interval()):
+        assert lacks_bounds(ranges_of([unknown], {"c": kind})["c"])
 
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])

@@ -1,5 +1,7 @@
 """Statistics and bloom filters of files in the metadata table: made, kept, dropped, used."""
 
+from decimal import Decimal
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -85,6 +87,24 @@ def test_a_file_without_filter_ends_bloom_filters_with_a_word(storage):
     sound(storage)
     again = write(storage, rows(6, 60), **BLOOMS)
     assert any("bloom_filters of the metadata table is not made" in w for w in again.warnings)
+    assert partitions(storage) == ("files",)
+
+
+def test_a_value_without_bounds_ends_column_statistics_with_a_word(storage):
+    """Apache Hudi leaves a file out whose bounds are null."""
+
+    def fractions(ids, value):
+        values = pa.array([Decimal(value)] * 2, pa.decimal128(20, 20))
+        return rows(2, ids).append_column("d", values)
+
+    write(storage, fractions(0, "0.5"), **KEPT, **STATS)
+    assert partitions(storage) == ("column_stats", "files")
+    result = write(storage, fractions(50, "0.99999999999999999999"))
+    assert any("column_stats" in w and "the column d of" in w for w in result.warnings)
+    assert partitions(storage) == ("files",)
+    sound(storage)
+    again = write(storage, fractions(60, "0.5"), **STATS)
+    assert any("column_stats of the metadata table is not made" in w for w in again.warnings)
     assert partitions(storage) == ("files",)
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import cache
 from typing import Any
 
@@ -32,17 +32,25 @@ from hudi_index.metadata_table.records import BLOOM, LOCATION, payload_field
 _UNKNOWN = -1
 _LONG = 64  # characters, or bytes, of a bound that is greater than all values
 _DECIMAL_SCALE, _DECIMAL_DIGITS = 15, 30
+# Days and microseconds that Java's calendars still reach: Apache Hudi takes bounds of times through them.
+_FAR_DAYS, _FAR_MICROS = 10**7, 10**18
+_A_DAY = 86_400_000_000
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_TEXT, _BINARY = (pa.types.is_string, pa.types.is_large_string), (
+    pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary,
+)  # fmt: skip
 # Members of the union of a bound, by what holds of the column's type.
+_DECIMAL, _BYTES = 8, 5
 _MEMBERS = (
-    (pa.types.is_boolean, 0),
-    (lambda t: pa.types.is_int8(t) or pa.types.is_int16(t) or pa.types.is_int32(t), 1),
-    (lambda t: pa.types.is_int64(t) or pa.types.is_timestamp(t), 2),
-    (pa.types.is_float32, 3),
-    (pa.types.is_float64, 4),
-    (pa.types.is_binary, 5),
-    (pa.types.is_string, 6),
-    (pa.types.is_date32, 7),
-    (pa.types.is_decimal128, 8),
+    (0, (pa.types.is_boolean,)),
+    (1, (pa.types.is_int8, pa.types.is_int16, pa.types.is_int32, pa.types.is_time32)),
+    (2, (pa.types.is_int64, pa.types.is_timestamp, pa.types.is_time64)),
+    (3, (pa.types.is_float32,)),
+    (4, (pa.types.is_float64,)),
+    (_BYTES, _BINARY),
+    (6, _TEXT),
+    (7, (pa.types.is_date32,)),
+    (_DECIMAL, (pa.types.is_decimal128,)),
 )
 _TIME_OF_DAY = "member9"
 # A file id is a UUID with an index, or a text of its own.
@@ -111,7 +119,8 @@ def ranges_of(groups: Sequence[RowGroup], columns: Mapping[str, pa.DataType]) ->
     """Statistics of a Parquet file's columns by dotted path, from its footer.
 
     Columns that the file does not have are absent.
-    Apache Hudi's readers leave a file out whose bounds are not known, so that these are the widest then.  Those of
+    Apache Hudi's readers leave a file out whose bounds are not known, so that these are the widest then; a column whose
+    type has none `lacks_bounds`.  Those of
     floats end in infinity: Parquet's leave NaN out of account, and a bound that is NaN leaves all files out.  Record
     keys lie between the bounds in Java's order of text too, by which Apache Hudi's index looks for them, but where the
     greatest one begins with a character above U+FFFF: no text is behind all keys then, and bounds are as its own.
@@ -145,24 +154,47 @@ def ranges_of(groups: Sequence[RowGroup], columns: Mapping[str, pa.DataType]) ->
 
 
 def _widest(kind: pa.DataType) -> tuple[pa.Scalar | None, pa.Scalar | None]:
-    """Bounds between which all values of a type lie, but NaN; None for types that have none."""
-    if pa.types.is_floating(kind):
+    """Bounds between which all values of a type lie, but NaN; None for types that have none.
+
+    Times are those that Apache Hudi can take.
+    """
+    t = pa.types
+    if t.is_floating(kind):
         ends: tuple[Any, Any] = (-math.inf, math.inf)
-    elif pa.types.is_boolean(kind):
+    elif t.is_boolean(kind):
         ends = (False, True)
-    elif pa.types.is_integer(kind):
+    elif t.is_integer(kind):
         ends = (-(1 << kind.bit_width - 1), (1 << kind.bit_width - 1) - 1)
-    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    elif _is(kind, _TEXT):
         ends = ("", "\U0010ffff" * _LONG)
-    elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+    elif t.is_fixed_size_binary(kind):
+        ends = (b"\x00" * kind.byte_width, b"\xff" * kind.byte_width)
+    elif _is(kind, _BINARY):
         ends = (b"", b"\xff" * _LONG)
+    elif t.is_decimal128(kind):
+        most = Decimal(10**kind.precision - 1).scaleb(-kind.scale, Context(prec=kind.precision))
+        ends = (most.copy_negate(), most)  # arithmetic rounds to 28 digits
+    elif t.is_date32(kind):
+        ends = (-_FAR_DAYS, _FAR_DAYS)
+    elif t.is_timestamp(kind):
+        far = min(_FAR_MICROS * _PER_SECOND[kind.unit] // 10**6, _HALF - 1)
+        ends = (-far, far)
+    elif t.is_time(kind):
+        ends = (0, _A_DAY * _PER_SECOND[kind.unit] // 10**6 - 1)
     else:
         return None, None
+    if t.is_temporal(kind):
+        plain = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return pa.scalar(ends[0], plain).cast(kind), pa.scalar(ends[1], plain).cast(kind)
     return pa.scalar(ends[0], kind), pa.scalar(ends[1], kind)
 
 
+def _is(kind: pa.DataType, one_of: Sequence[Callable[[pa.DataType], bool]]) -> bool:
+    return any(holds(kind) for holds in one_of)
+
+
 def _order(value: pa.Scalar) -> Any:
-    if pa.types.is_timestamp(value.type):
+    if pa.types.is_temporal(value.type):
         return value.value
     plain = value.as_py()
     return plain.encode() if isinstance(plain, str) else plain
@@ -191,10 +223,16 @@ def column_stats_records(
     return _batch(k.COLUMN_STATS, keys, k.STATS, payloads)
 
 
+def lacks_bounds(found: ColumnRange) -> bool:
+    """Whether a column with values has no bounds that a record can hold.
+
+    Apache Hudi takes such a file for one of nulls, and leaves it out for each filter on the column.
+    """
+    return found.nulls != found.values and _both(found) is None
+
+
 def _stats(name: str, column: str, found: ColumnRange, *, deleted: bool) -> dict[str, Any]:
-    low, high = _wrapped(found.low), _wrapped(found.high)
-    if low is None or high is None:
-        low = high = None
+    low, high = _both(found) or (None, None)
     return {
         "fileName": name, "columnName": column, "minValue": low, "maxValue": high, "valueCount": found.values,
         "nullCount": found.nulls, "totalSize": found.packed, "totalUncompressedSize": found.unpacked,
@@ -202,29 +240,44 @@ def _stats(name: str, column: str, found: ColumnRange, *, deleted: bool) -> dict
     }  # fmt: skip
 
 
-def _wrapped(value: pa.Scalar | None) -> dict[str, Any] | None:
+def _both(found: ColumnRange) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Both bounds as the union has them; None where it does not have both."""
+    low, high = _wrapped(found.low, ROUND_FLOOR), _wrapped(found.high, ROUND_CEILING)
+    return None if low is None or high is None else (low, high)
+
+
+def _wrapped(value: pa.Scalar | None, rounding: str) -> dict[str, Any] | None:
     """A bound as the union's member for its type; None where there is none."""
-    if value is None:
+    if value is None or not value.is_valid:
         return None
-    member = next((n for holds, n in _MEMBERS if holds(value.type)), None)
+    kind = value.type
+    member = next((n for n, one_of in _MEMBERS if _is(kind, one_of)), None)
     if member is None:
         return None
-    plain = value.value if pa.types.is_temporal(value.type) else value.as_py()
-    if pa.types.is_decimal128(value.type):
-        plain = _decimal(plain)
-        if plain is None:
-            return None
+    if pa.types.is_decimal128(kind):
+        return _decimal(value.as_py(), kind, rounding)
+    plain = value.value if pa.types.is_temporal(kind) else value.as_py()
+    if pa.types.is_timestamp(kind):
+        # Apache Hudi takes all times for microseconds.
+        whole, rest = divmod(plain * 10**6, _PER_SECOND[kind.unit])
+        plain = whole + (rest > 0 and rounding == ROUND_CEILING)
     return {f"member{member}": {"value": plain}}
 
 
-def _decimal(value: Decimal) -> Decimal | None:
-    """A decimal in the digits that records have; None where it has others."""
-    context = Context(prec=_DECIMAL_DIGITS)
-    try:
-        scaled = value.quantize(Decimal(1).scaleb(-_DECIMAL_SCALE), context=context)
-    except InvalidOperation:
+def _decimal(value: Decimal, kind: pa.Decimal128Type, rounding: str) -> dict[str, Any] | None:
+    """A decimal in the scale of records; None where the column's type cannot hold it then.
+
+    With more digits than the record's type says it is bytes, which is what Apache Hudi's own compaction makes of all.
+    """
+    context = Context(prec=kind.precision + _DECIMAL_SCALE + 2, rounding=rounding)
+    scaled = value.quantize(Decimal(1).scaleb(-_DECIMAL_SCALE), context=context)
+    if scaled.copy_abs() >= Decimal(10) ** (kind.precision - kind.scale):
         return None
-    return scaled if scaled == value else None
+    if len(scaled.as_tuple().digits) <= _DECIMAL_DIGITS:
+        return {f"member{_DECIMAL}": {"value": scaled}}
+    unscaled = int(scaled.scaleb(_DECIMAL_SCALE, context))
+    data = unscaled.to_bytes(unscaled.bit_length() // 8 + 1, signed=True)
+    return {f"member{_BYTES}": {"value": data}}
 
 
 # --- bloom filters -------------------------------------------------------------------------------------
@@ -326,6 +379,7 @@ __all__ = [
     "FooterFilter",
     "bloom_filter_records",
     "column_stats_records",
+    "lacks_bounds",
     "location_records",
     "plain_schema",
     "ranges_of",

@@ -25,6 +25,7 @@ from hudi_index.metadata_table.index_records import (
     FooterFilter,
     bloom_filter_records,
     column_stats_records,
+    lacks_bounds,
     ranges_of,
 )
 
@@ -70,8 +71,10 @@ def base_files(listed: Mapping[str, Mapping[str, int]]) -> list[BaseFile]:
     return [f for f in found if f is not None]
 
 
-def column_stats_of(storage: Storage, files: Sequence[BaseFile], columns: Columns) -> pa.RecordBatch:
-    """Records of `column_stats` for base files.
+def column_stats_of(
+    storage: Storage, files: Sequence[BaseFile], columns: Columns
+) -> tuple[pa.RecordBatch, str]:
+    """Records of `column_stats` for base files, and a column without bounds, or "".
 
     Raises:
         MissingFileError, CorruptFileError, UnsupportedError, StorageError: of a footer.
@@ -81,7 +84,13 @@ def column_stats_of(storage: Storage, files: Sequence[BaseFile], columns: Column
     ranges = {
         (f.partition, f.name): ranges_of(found, columns) for f, found in zip(files, groups, strict=True)
     }
-    return column_stats_records(ranges)
+    lacking = (
+        f"the column {column} of {f.path}"
+        for f in files
+        for column, found in ranges[f.partition, f.name].items()
+        if lacks_bounds(found)
+    )
+    return column_stats_records(ranges), next(lacking, "")
 
 
 def bloom_filters_of(storage: Storage, files: Sequence[BaseFile]) -> tuple[pa.RecordBatch, str]:

@@ -40,6 +40,7 @@ from hudi_timeline.metadata_table.initialisation import (
     base_file_stat,
     index_content,
     index_groups,
+    no_bounds,
     no_filter,
     no_place,
     sharded,
@@ -249,16 +250,13 @@ def catch_up(
     files = [f for f in new.values() if now.storage.info(f.path) is not None]
     columns = file_indexes.indexed_columns(now.schema, indexes.columns)
     if partition == COLUMN_STATS:
-        batches = [
-            file_indexes.column_stats_of(now.storage, files, columns),
-            file_indexes.struck_stats(gone, columns),
-        ]
-        lacking = ""
+        stats, lacking = file_indexes.column_stats_of(now.storage, files, columns)
+        batches, why = [stats, file_indexes.struck_stats(gone, columns)], no_bounds(lacking)
     else:
         filters, lacking = file_indexes.bloom_filters_of(now.storage, files)
-        batches = [filters, file_indexes.struck_filters(gone, missed[-1].time)]
-    if lacking:
-        return {}, no_filter(lacking)
+        batches, why = [filters, file_indexes.struck_filters(gone, missed[-1].time)], no_filter(lacking)
+    if why:
+        return {}, why
     return sharded_changes(own.slices([partition]), partition, _joined(batches)), ""
 
 

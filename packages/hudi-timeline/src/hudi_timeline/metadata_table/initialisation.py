@@ -107,11 +107,21 @@ def index_content(
     if partition == k.COLUMN_STATS:
         schema = snapshot.schema if files else pa.schema([])
         columns = file_indexes.indexed_columns(schema, indexes.columns)
-        return file_indexes.column_stats_of(storage, files, columns), indexes.column_stats_groups, ""
+        records, lacking = file_indexes.column_stats_of(storage, files, columns)
+        return records, indexes.column_stats_groups, no_bounds(lacking)
     if partition == k.BLOOM_FILTERS:
         records, lacking = file_indexes.bloom_filters_of(storage, files)
         return records, indexes.bloom_filters_groups, no_filter(lacking)
     return _locations(snapshot, indexes)
+
+
+def no_bounds(column: str) -> str:
+    """Why `column_stats` cannot be kept; "" without a column."""
+    return (
+        f"{column} has values that its records cannot have bounds of, and Apache Hudi leaves such a file out of answers"
+        if column
+        else ""
+    )
 
 
 def no_filter(path: str) -> str:

@@ -27,7 +27,14 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot, open_snapshot
 from hudi_timeline.metadata_config import FILES
 from hudi_timeline.metadata_table import deltacommit, file_indexes
 from hudi_timeline.metadata_table.deltacommit import GroupChange
-from hudi_timeline.metadata_table.initialisation import FILES_GROUP, epoch_ms, no_filter, no_place, sharded
+from hudi_timeline.metadata_table.initialisation import (
+    FILES_GROUP,
+    epoch_ms,
+    no_bounds,
+    no_filter,
+    no_place,
+    sharded,
+)
 from hudi_timeline.metadata_table.key_changes import KeyChanges, key_changes
 from hudi_timeline.metadata_table.own_table import OwnTable, open_own
 from hudi_timeline.metadata_table.reader import MetadataTable
@@ -92,9 +99,11 @@ def mirror_write(
     new = file_indexes.base_files(files)
     if COLUMN_STATS in built:
         columns = file_indexes.indexed_columns(schema, indexes.columns)
-        changes[COLUMN_STATS] = sharded_changes(
-            slices, COLUMN_STATS, file_indexes.column_stats_of(storage, new, columns)
-        )
+        stats, lacking = file_indexes.column_stats_of(storage, new, columns)
+        if lacking:
+            out.drop(storage, [COLUMN_STATS], no_bounds(lacking))
+        else:
+            changes[COLUMN_STATS] = sharded_changes(slices, COLUMN_STATS, stats)
     if BLOOM_FILTERS in built:
         filters, lacking = file_indexes.bloom_filters_of(storage, new)
         if lacking:

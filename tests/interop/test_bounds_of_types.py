@@ -1,0 +1,85 @@
+"""Filters on columns of each type: Apache Hudi leaves no file out that has a row of the answer, by our statistics."""
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from hudi_format.parquet.row_groups import ColumnChunk
+from hudi_timeline import HudiTable
+from interop import ours
+
+WRITE = "hoodie.datasource.write."
+OPTIONS = {
+    "hoodie.table.name": "t",
+    WRITE + "recordkey.field": "id",
+    WRITE + "precombine.field": "ts",
+    WRITE + "keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+    "hoodie.parquet.small.file.limit": "0",
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "true",
+}
+SKIPPING = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
+MOMENT, DAY = dt.datetime(2020, 1, 1, tzinfo=dt.UTC), dt.date(2020, 1, 1)
+# Types, and the value that stands for n.
+TYPES = {
+    "many": (pa.decimal128(38, 10), lambda n: Decimal(n).scaleb(17) + Decimal("0.0000000001")),
+    "fine": (pa.decimal128(38, 20), lambda n: Decimal(n) + Decimal("1E-20")),
+    "small": (pa.decimal128(9, 2), lambda n: Decimal(n) / 4),
+    "us": (pa.timestamp("us", "UTC"), lambda n: MOMENT + dt.timedelta(microseconds=n)),
+    "ms": (pa.timestamp("ms", "UTC"), lambda n: MOMENT + dt.timedelta(milliseconds=n)),
+    "day": (pa.date32(), lambda n: DAY + dt.timedelta(days=n)),
+    "raw": (pa.binary(), lambda n: bytes([n + 100])),
+    "fixed": (pa.binary(3), lambda n: bytes([n + 100]) * 3),
+    "n": (pa.int32(), lambda n: n),
+}
+FILES = ("abc", "de", "fgh")
+
+
+def literal(name, n):
+    value = TYPES[name][1](n)
+    if name in ("us", "ms"):
+        return f"TIMESTAMP '{value:%Y-%m-%dT%H:%M:%S.%fZ}'"
+    if name == "day":
+        return f"DATE '{value}'"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    return f"{value:f}" + ("BD" if isinstance(value, Decimal) else "")
+
+
+def asked(names):
+    """Filters, and the ids of the rows that pass."""
+    for name in names:
+        yield f"{name} < {literal(name, -2)}", "ab"
+        yield f"{name} >= {literal(name, 1)} AND ts = 1", "fgh"
+        yield f"{name} IN ({literal(name, -4)}, {literal(name, 2)})", "ag"
+        yield f"{name} = {literal(name, 0)}", "e"
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["by statistics", "without statistics"])
+def test_no_file_with_a_row_of_the_answer_is_left_out(tmp_path, apache, monkeypatch, told):
+    path = tmp_path / "t"
+    names = list(TYPES)
+    if not told:
+        monkeypatch.setattr(ColumnChunk, "bounds", lambda self, kind: None)
+        names.remove("fine")  # of which a table without statistics has no index, with a warning
+    schema = pa.schema([("id", pa.string()), ("ts", pa.int64()), *((n, TYPES[n][0]) for n in names)])
+    HudiTable.create(str(path), schema, name="t", record_keys="id", ordering_fields="ts")
+    number = 0
+    for letters in FILES:
+        rows = []
+        for letter in letters:
+            values = {n: TYPES[n][1](number - 4) for n in names}
+            rows.append({"id": letter, "ts": 1, **values})
+            number += 1
+        ours.write(path, "insert", pa.Table.from_pylist(rows, schema), options=OPTIONS)
+    assert "column_stats" in HudiTable.open(str(path)).config.metadata_partitions
+    given = ", ".join(f"'{name}' '{value}'" for name, value in {"path": str(path), **SKIPPING}.items())
+    apache.sql(f"CREATE OR REPLACE TEMPORARY VIEW of_types USING hudi OPTIONS ({given})")
+    filters = list(asked(names))
+    # One statement: each part of it is a scan that leaves files out by its own filter.
+    each = (f"SELECT {n} AS number, id FROM of_types WHERE {where}" for n, (where, _) in enumerate(filters))
+    rows = apache.sql(" UNION ALL ".join(each)).to_pylist()
+    found = ["".join(sorted(r["id"] for r in rows if r["number"] == n)) for n in range(len(filters))]
+    assert dict(zip((where for where, _ in filters), found, strict=True)) == dict(filters)
