@@ -163,3 +163,27 @@ def test_a_compaction_that_was_rolled_back_before_it_was_published_is_withdrawn(
     assert content(table) == {"a": 3, "b": 0}
     assert HudiTable.open(table.uri, options=OCC).compact(mode="execute").executed == (instant,)
     assert content(table) == {"a": 3, "b": 0}
+
+
+@pytest.mark.parametrize("table", ["MERGE_ON_READ"], indirect=True)
+def test_a_compaction_whose_beats_were_late_stands_where_nobody_acted_on_it(table, monkeypatch):
+    table.upsert([{**OWN, "ts": 3}])
+    instant = table.compact(mode="schedule").scheduled
+    publish, check = plan_execution.publish, heartbeat.Heartbeat.check
+
+    def late(context, begun, snapshot, metadata):
+        def stopped(
+            beat,
+        ):  # after the last look, before the file: for longer than the lease and the heartbeat count
+            check(beat)
+            monkeypatch.undo()
+            context.storage.delete(context.lock.lock._path)
+            begun.beat._last_beat -= 10_000
+
+        monkeypatch.setattr(heartbeat.Heartbeat, "check", stopped)
+        publish(context, begun, snapshot, metadata)
+
+    monkeypatch.setattr(compaction_executor, "publish", late)
+    assert table.compact(mode="execute").executed == (instant,)
+    assert instant in [i.time for i in HudiTable.open(table.uri).timeline.completed_writes()]
+    assert content(table) == {"a": 3, "b": 0}

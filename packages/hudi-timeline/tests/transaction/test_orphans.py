@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pytest
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.options.transaction_config import parse_transaction_options
+from hudi_timeline.transaction import orphans
 from hudi_timeline.transaction.orphans import remove_temporaries
 from hudi_timeline.transaction.transaction import begin_transaction
 
@@ -169,3 +171,39 @@ def test_files_of_a_compaction_that_was_run_again_stay_when_both_are_archived(tm
     assert (tmp_path / "m" / stat.path).exists()
     after = HudiTable.open(table.uri).read().to_arrow().sort_by("id")
     assert after["id"].to_pylist() == rows["id"].to_pylist()
+
+
+def test_the_archive_is_read_once_for_all_old_markers(
+    table: HudiTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(3):
+        (tmp_path / "t" / ".hoodie" / ".temp" / f"2020010100000000{n}").mkdir(parents=True)
+    asked: list[object] = []
+
+    def counted(*given: object) -> Iterator[object]:
+        asked.append(given)
+        return iter(())
+
+    monkeypatch.setattr(orphans, "archived_actions", counted)
+    orphans.remove_marks(table.storage, table.timeline, markers.list_instants(table.storage))
+    assert len(asked) == 1
+    assert markers.list_instants(table.storage) == []
+    orphans.remove_marks(table.storage, table.timeline, [])
+    assert len(asked) == 1
+
+
+def test_half_written_claims_go_after_a_day_also_where_failed_writes_are_cleaned_up_late(
+    table: HudiTable, tmp_path: Path
+) -> None:
+    folder = tmp_path / "t" / ".hoodie" / ".precedence"
+    folder.mkdir()
+    old, young = (folder / f".3-2025010100000-{HEX}.{digit * 32}.tmp" for digit in "ab")
+    for path, hours in ((old, 25), (young, 1)):
+        path.write_bytes(b"half")
+        os.utime(path, (time.time() - hours * 3600,) * 2)
+    occ = {
+        "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+        "hoodie.cleaner.policy.failed.writes": "LAZY",
+    }
+    table.clean(options=occ)
+    assert (old.exists(), young.exists()) == (False, True)

@@ -221,6 +221,17 @@ class Heartbeat:
         """Whether this process, and not its parent before a fork, started the heartbeat."""
         return self._owned.here
 
+    @property
+    def is_taken(self) -> bool:
+        """Whether somebody took it for dead and acted on it: the file is gone, or another's.
+
+        Raises:
+            StorageError: it cannot be read.
+        """
+        with self._renewing:
+            owner = _read_owner(self._storage, self._path)
+        return owner is None or owner.token != self.owner.token
+
     def _run(self) -> None:
         while self._goes_on():
             if self.call is not None and self.call.is_over:

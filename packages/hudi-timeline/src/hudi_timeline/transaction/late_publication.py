@@ -46,7 +46,8 @@ def check_plan(
 ) -> str:
     """Check the same of the execution of a plan; gives a warning, or "".
 
-    What others do beside it does not harm it, but for a rollback, which deletes its files.
+    What others do beside it does not harm it, but for a rollback, which deletes its files.  Beats that were late harm
+    nothing where nobody has acted on it.
 
     Args:
         action: of the plan.
@@ -60,7 +61,7 @@ def check_plan(
         now, lost = _anew(lock, checked, stack)
         if now is None:
             return lost
-        if not _is_begun(now, instant, action) or not _is_kept(beat):
+        if not _is_begun(now, instant, action) or beat.is_taken:
             now.storage.delete(path)
             flush(now.storage, [path], written=False)
             raise _gone(now.storage.uri, instant, lost)
@@ -86,14 +87,6 @@ def _anew(lock: TableLock, checked: TableSnapshot, stack: ExitStack) -> tuple[Ta
         return None, (
             f"the lock was lost while the commit was published ({lost}), and cannot be had again to look after it: {e}"
         )
-
-
-def _is_kept(beat: Heartbeat) -> bool:
-    try:
-        beat.check()
-    except ConcurrentWriterError:
-        return False
-    return True
 
 
 def _is_begun(now: TableSnapshot, instant: str, action: str) -> bool:

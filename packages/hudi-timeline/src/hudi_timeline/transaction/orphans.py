@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from hudi_format.errors import HudiError
 from hudi_format.file_names import META_DIR, PARTITION_METADATA
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
-from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.concurrency import heartbeat, markers, precedence
 from hudi_timeline.file_system_view.snapshot import load_snapshot
-from hudi_timeline.timeline.action_metadata import RollbackMetadata, read_action
+from hudi_timeline.timeline.action_metadata import InstantName, RollbackMetadata, read_action
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.archived_timeline import archived_actions
 from hudi_timeline.timeline.instant import CLUSTERING, COMPACTION, LOG_COMPACTION, ROLLBACK
@@ -45,12 +46,13 @@ def remove_marks(storage: Storage, timeline: Timeline, marked: Sequence[str]) ->
         marked: instants that had markers before the timeline was loaded.
     """
     there = {f.time for f in timeline.files}
+    undone = _Undone(storage, timeline)
     for time_ in marked:
         if time_ in there:
             found = timeline.find(time_)
             if found is not None and found.completed:
                 markers.delete(storage, time_)
-        elif time_ > timeline.first_active or _was_rolled_back(storage, timeline, time_):
+        elif time_ > timeline.first_active or time_ in undone:
             # Files of an instant that is nowhere, left by tasks that outlived its rollback.  Older ones than
             # the timeline may belong to commits that were archived.
             rollback_executor.remove_leftovers(storage, time_)
@@ -58,24 +60,38 @@ def remove_marks(storage: Storage, timeline: Timeline, marked: Sequence[str]) ->
             markers.delete(storage, time_)
 
 
-def _was_rolled_back(storage: Storage, timeline: Timeline, instant: str) -> bool:
-    """Whether a rollback of the instant is on the timeline, or was archived, and nothing was completed at it.
+class _Undone:
+    """Instants of which a rollback is on the timeline, or was archived, and at which nothing was completed.
 
     A compaction whose execution was rolled back may have been executed again, at the same instant, and then archived.
-    Where the archive cannot be read it is not.
+    Where the archive cannot be read there are none.  It is read when it is first asked for, and once: under the table's
+    lock, as one read before it would miss what was archived since.
     """
-    try:
-        undone = [read_action(storage, i) for i in timeline.of(ROLLBACK) if i.completed]
-        for archived, did in archived_actions(storage, table_config.load(storage), frozenset({ROLLBACK})):
-            if archived.time == instant and archived.action != ROLLBACK and archived.completed:
-                return False
-            undone.append(did)
-    except HudiError:
-        return False
-    names = [
-        i for u in undone if isinstance(u, RollbackMetadata) and instant in u.commits for i in u.instants
-    ]
-    return bool(names) and not any(i.time == instant and i.action in _RUN_AGAIN for i in names)
+
+    def __init__(self, storage: Storage, timeline: Timeline) -> None:
+        self._storage, self._timeline = storage, timeline
+
+    def __contains__(self, instant: str) -> bool:
+        return instant in self._times
+
+    @cached_property
+    def _times(self) -> frozenset[str]:
+        storage = self._storage
+        again: set[str] = set()
+        named: list[InstantName] = []
+        try:
+            undone = [read_action(storage, i) for i in self._timeline.of(ROLLBACK) if i.completed]
+            for archived, did in archived_actions(storage, table_config.load(storage), frozenset({ROLLBACK})):
+                if archived.action != ROLLBACK and archived.completed:
+                    again.add(archived.time)
+                undone.append(did)
+        except HudiError:
+            return frozenset()
+        for rollback in undone:
+            if isinstance(rollback, RollbackMetadata):
+                named += [i for i in rollback.instants if i.time in rollback.commits]
+        again |= {i.time for i in named if i.action in _RUN_AGAIN}
+        return frozenset(i.time for i in named) - again
 
 
 def remove_heartbeats(
@@ -94,11 +110,11 @@ def remove_heartbeats(
 
 
 def remove_temporaries(storage: Storage, *, now: Callable[[], float] = time.time) -> None:
-    """Remove temporary files of dead writers in the timeline and heartbeats.
+    """Remove temporary files of dead writers: of the timeline, heartbeats and claims.
 
     Called under the table's lock, after dead writes were rolled back: what begins, commits or is rolled back does
-    so under that lock, and what runs meanwhile has a heartbeat.  Files of no instant (hoodie.properties) may be
-    those of a caller that holds no lock, and stay for a day.
+    so under that lock, and what runs meanwhile has a heartbeat.  Files of no instant (hoodie.properties, claims) may
+    be those of a caller that holds no lock, and stay for a day.
 
     Args:
         now: seconds since the epoch.
@@ -106,12 +122,12 @@ def remove_temporaries(storage: Storage, *, now: Callable[[], float] = time.time
     if not storage.is_local:
         return
     at_work = set(heartbeat.list_instants(storage))
-    for folder in (META_DIR, heartbeat.FOLDER):
+    for folder in (META_DIR, heartbeat.FOLDER, precedence.FOLDER):
         for entry in storage.list(folder):
             found = None if entry.is_dir else _TEMPORARY.match(entry.name)
             if found is None:
                 continue
-            instant = _INSTANT.match(found["name"])
+            instant = None if folder == precedence.FOLDER else _INSTANT.match(found["name"])
             if instant is not None:
                 gone = instant[0] not in at_work
             else:
