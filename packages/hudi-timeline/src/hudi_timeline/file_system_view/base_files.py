@@ -95,6 +95,17 @@ class FileView:
         logs = pc.sum(pc.match_substring_regex(names, r"^\..*\.log\.[0-9]+")).as_py() or 0
         return cls(table.filter(is_base), logs)
 
+    def has_older(self, instant: str) -> bool:
+        """Whether there is a file of an earlier instant."""
+        oldest = pc.min(self.files.column("instant")).as_py()
+        return oldest is not None and oldest < instant
+
+    def instants_of(self, file_ids: Collection[str]) -> list[tuple[Group, str]]:
+        """The file group and instant of each file of some file ids."""
+        found = self.files.filter(pc.is_in(self.files.column("file_id"), value_set=texts(list(file_ids))))
+        columns = (found.column(n).to_pylist() for n in ("partition", "file_id", "instant"))
+        return [((partition, file_id), instant) for partition, file_id, instant in zip(*columns, strict=True)]
+
     def latest(
         self,
         visible: VisibleInstants,

@@ -24,6 +24,7 @@ from hudi_format.file_names import log_sort_key, parse_base_file, parse_cdc_file
 from hudi_format.log.corruption import CommittedRange, committed_range
 from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.storage.protocol import FileInfo, Storage
+from hudi_timeline.file_system_view.archived_replacements import with_archived
 from hudi_timeline.file_system_view.base_files import (
     CommittedBaseFile,
     FileView,
@@ -189,17 +190,20 @@ def merged_slices(
     """
     written = written or snapshot.written()
     as_of = snapshot.as_of
-    newest = snapshot.latest_of(FileView.of_listing(listing), list(listing), written=written)
-    bases = {(b.partition, b.file_id): b for b in base_files(newest)}
     builder = SliceBuilder.of(snapshot)
-    committed, files = committed_logs(snapshot)
-    replaced = {g for g, at in written.replaced.items() if as_of is None or at <= as_of}
     logs: dict[Group, dict[str, LogFile]] = {}
     for partition, entries in listing.items():
         for entry in entries:
             log = parse_log_file(partition, entry.name, entry.size)
-            if log is not None and builder.counts(log.instant) and (partition, log.file_id) not in replaced:
+            if log is not None and builder.counts(log.instant):
                 logs.setdefault((partition, log.file_id), {})[log.path] = log
+    view = FileView.of_listing(listing)
+    gone_at = with_archived(snapshot, written.replaced, view, {g: of.values() for g, of in logs.items()})
+    newest = snapshot.latest_of(view, list(listing), written=written, replaced=gone_at)
+    bases = {(b.partition, b.file_id): b for b in base_files(newest)}
+    committed, files = committed_logs(snapshot)
+    replaced = {g for g, at in gone_at.items() if as_of is None or at <= as_of}
+    logs = {g: of for g, of in logs.items() if g not in replaced}
     if not snapshot.lenient:
         _add_unlisted(
             logs, {g: f for g, f in files.items() if g[0] in listing and g not in replaced}, bases, builder

@@ -19,6 +19,12 @@ from hudi_format.model import FileSlice, VisibleInstants
 from hudi_format.storage import stable_reads
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline import feature_gate
+from hudi_timeline.file_system_view.archived_replacements import (
+    ArchivedReplacements,
+    Replacements,
+    archived_replacements,
+    with_archived,
+)
 from hudi_timeline.file_system_view.base_files import (
     CommittedBaseFile,
     FileView,
@@ -49,10 +55,14 @@ class CommitCache:
     """Commit metadata by instant file, read once; also from the archive.
 
     It is found in the archive too, where it was moved to after the timeline was listed.
+
+    Attributes:
+        archived: what files of the archive say of replaced file groups, by name, size and time of the file.
     """
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+        self.archived: dict[tuple[str, int, int], Replacements] = {}
         self._read: dict[tuple[str, int], CommitMetadata] = {}
         self._stats = 0
         self._files: dict[tuple[str, int], CommitFiles] = {}
@@ -344,14 +354,28 @@ class TableSnapshot:
         """
         refuse_outlived(self, self.written(), dict, logs=True, missed=path)
 
+    @cached_property
+    def archived_replacements(self) -> ArchivedReplacements:
+        """Archived replacements of file groups whose files may be there still."""
+        return archived_replacements(self)
+
     def latest_of(
-        self, view: FileView, partitions: Sequence[str], *, written: CommittedFileGroups | None = None
+        self,
+        view: FileView,
+        partitions: Sequence[str],
+        *,
+        written: CommittedFileGroups | None = None,
+        replaced: Mapping[Group, str] | None = None,
     ) -> pa.Table:
-        """Newest files of some partitions, checked against the commits."""
+        """Newest files of some partitions, checked against the commits.
+
+        Args:
+            replaced: the replaced file groups, also by archived instants, where they are known.
+        """
         written = written or self.written()
-        latest = view.latest(
-            self.visible(), as_of=self.as_of, replaced=written.replaced, committed=written.paths
-        )
+        if replaced is None:
+            replaced = with_archived(self, written.replaced, view)
+        latest = view.latest(self.visible(), as_of=self.as_of, replaced=replaced, committed=written.paths)
         if not self.lenient:
             check_written(
                 latest, written.newest, partitions, self.storage.uri, lambda: replaced_in_archive(self)

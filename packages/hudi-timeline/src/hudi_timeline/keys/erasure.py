@@ -21,6 +21,7 @@ from hudi_format.storage.parallel import side_by_side, walk_folders
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline import metadata_config
 from hudi_timeline.display.html_view import HtmlView
+from hudi_timeline.file_system_view.archived_replacements import archived_left
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slices import newest_slices, pending_compactions
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, open_snapshot
@@ -189,7 +190,7 @@ class _States:
             if one.base_file is not None:
                 self._newest.add(one.base_file.path)
         self._visible = snapshot.visible()
-        self._replaced = snapshot.written().replaced
+        self._replaced = {**archived_left(snapshot).groups, **snapshot.written().replaced}
         merges = snapshot.config.table_type == "MERGE_ON_READ"
         self._pending = pending_compactions(snapshot) if merges else {}
         self._saved: dict[str, list[str]] = {}

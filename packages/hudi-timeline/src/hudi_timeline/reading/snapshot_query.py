@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from hudi_format.errors import MissingFileError
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.schema.meta_fields import with_meta
+from hudi_timeline.file_system_view.archived_replacements import with_archived
 from hudi_timeline.file_system_view.base_files import FileView, base_files, paths_of
 from hudi_timeline.file_system_view.partition_values import (
     FROM_PATH,
@@ -260,11 +261,13 @@ class SnapshotSource:
         pruner = self._pruner()
         wanted = dict(zip(partitions, pruner.keep(partitions), strict=True)) if pruner else {}
         view = FileView.of_listing(listing.files)
-        newest = {b.path: b for b in base_files(snapshot.latest_of(view, partitions))}
+        written = snapshot.written()
+        replaced = with_archived(snapshot, written.replaced, view)
+        files = snapshot.latest_of(view, partitions, written=written, replaced=replaced)
+        newest = {b.path: b for b in base_files(files)}
         latest = {(b.partition, b.file_id): b for b in newest.values()}
         choice = self._buckets()
         other_buckets = choice.dropped(latest, snapshot) if choice is not None else frozenset()
-        written = snapshot.written()
         visible = snapshot.visible()
         for file in sorted(base_files(view.files), key=lambda b: b.path):
             group = (file.partition, file.file_id)
@@ -286,8 +289,8 @@ class SnapshotSource:
                 yield FileDecision(file, False, f"its instant {file.instant} is not completed")
             elif after:
                 yield FileDecision(file, False, f"written after {snapshot.as_of}")
-            elif group in written.replaced and group not in latest:
-                yield FileDecision(file, False, f"its file group was replaced at {written.replaced[group]}")
+            elif group in replaced and group not in latest:
+                yield FileDecision(file, False, f"its file group was replaced at {replaced[group]}")
             elif file.instant in visible.completed and file.path not in written.paths:
                 yield FileDecision(file, False, "not among the files of its commit")
             else:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 
 from hudi_format.storage.protocol import FileInfo
+from hudi_timeline.file_system_view.archived_replacements import archived_left
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slice_history import Slice, file_groups
 from hudi_timeline.file_system_view.file_slices import SliceBuilder
@@ -42,7 +43,12 @@ def is_due(last: CleanMetadata | None, timeline: Timeline, config: ServiceConfig
 
 
 def make_clean_plan(
-    snapshot: TableSnapshot, config: ServiceConfig, *, now: datetime, open_reads: Iterable[str] = ()
+    snapshot: TableSnapshot,
+    config: ServiceConfig,
+    *,
+    now: datetime,
+    open_reads: Iterable[str] = (),
+    archived: Mapping[Group, str] | None = None,
 ) -> CleanPlan:
     """Plan of a cleaning; falsy where nothing can be deleted.
 
@@ -50,6 +56,8 @@ def make_clean_plan(
         snapshot: the table now.
         now: the wall clock in the table's time zone.
         open_reads: instants that reads of this process stand for.
+        archived: the file groups whose replacement was archived before their files were deleted; looked for where it
+            is not given.
 
     Raises:
         CorruptFileError, MissingFileError: what it must know cannot be read; nothing may be deleted then.
@@ -63,9 +71,13 @@ def make_clean_plan(
     if not commits or (earliest is None and not by_versions):
         return empty
     last = last_clean(storage, timeline)
+    if archived is None:
+        archived = archived_left(snapshot).groups
     touched = None if earliest is None else _touched(snapshot, config, last, earliest)
-    if touched is not None and not touched:
-        return empty
+    if touched is not None:
+        touched |= {partition for partition, _ in archived}
+        if not touched:
+            return empty
     listing = (
         list_table(storage, snapshot.config).files
         if touched is None
@@ -73,7 +85,8 @@ def make_clean_plan(
     )
     saved = savepointed_files(storage, timeline)
     oldest_read = min(open_reads, default="") if by_versions else ""
-    chooser = _Chooser(snapshot, config, earliest, saved, oldest_read)
+    replaced = {**archived, **snapshot.written().replaced}
+    chooser = _Chooser(snapshot, config, earliest, saved, oldest_read, replaced)
     files, partitions = chooser.choose(listing)
     return CleanPlan(config.clean_policy, earliest, empty.last_commit, files, partitions, spared)
 
@@ -128,9 +141,14 @@ def _touched(
     for instant in timeline.completed_writes():
         # Apache Hudi takes an instant before it shows it: a cleaning may have been past one that was not there yet.
         late = (instant.completion or modified_at(instant, zone)) >= last.start
-        if (late or last.earliest_to_retain <= instant.time) and instant.time < earliest.time:
+        if instant.time >= earliest.time:
+            continue
+        if late or last.earliest_to_retain <= instant.time:
             metadata = snapshot.commits.get(instant)
             found.update(metadata.partition_to_stats, metadata.replaced)
+        elif instant.action == REPLACE_COMMIT:
+            # A cleaning of Apache Hudi in between does not go back to what came late, and looks later than it.
+            found.update(snapshot.commits.get(instant).replaced)
     return found
 
 
@@ -144,7 +162,9 @@ class _Chooser:
         earliest: Instant | None,
         saved: set[tuple[str, str]],
         oldest_read: str,
+        replaced: Mapping[Group, str],
     ) -> None:
+        self._replaced = replaced
         self._snapshot, self._config, self._earliest, self._saved = snapshot, config, earliest, saved
         self._oldest_read = oldest_read
         self._savepoints = savepoints(snapshot.timeline)
@@ -154,7 +174,7 @@ class _Chooser:
         self, listing: Mapping[str, Sequence[FileInfo]]
     ) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
         """File names by partition, and the partitions to delete."""
-        replaced = self._snapshot.written().replaced
+        replaced = self._replaced
         groups, open_partitions = file_groups(self._snapshot, listing, self._builder)
         files: dict[str, list[str]] = {}
         alive: set[str] = set()
@@ -233,7 +253,7 @@ class _Chooser:
         for instant in self._snapshot.timeline.completed_writes():
             if instant.action == REPLACE_COMMIT and bound and instant.time >= bound:
                 found.update(self._snapshot.commits.get(instant).replaced)
-        for group, at in self._snapshot.written().replaced.items():
+        for group, at in self._replaced.items():
             if not self._may_go(at):
                 found.add(group[0])
         return found

@@ -25,6 +25,7 @@ from hudi_format.model import join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.display.html_view import HtmlView
+from hudi_timeline.file_system_view.archived_replacements import archive_folder, archived_left, is_mark
 from hudi_timeline.file_system_view.file_slices import newest_slices
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.service_config import KEEP_VERSIONS, ServiceConfig
@@ -55,7 +56,7 @@ from hudi_timeline.timeline.instant import (
     zone_of,
 )
 from hudi_timeline.timeline.instant_generator import new_instant
-from hudi_timeline.transaction import rollback_executor
+from hudi_timeline.transaction import orphans, rollback_executor
 
 log = logging.getLogger("hudi")
 
@@ -136,7 +137,7 @@ def clean(
     began = time.monotonic()
     storage = context.storage
     if dry_run:
-        plan = plan or _plan(context, context.look(), config, only_if_due, now)
+        plan = plan or _plan(context, context.look(), config, only_if_due, now, locked=False)
         return CleanResult("", plan, seconds=time.monotonic() - began)
     if context.options.failed_writes == LAZY:
         roll_back_expired(context)
@@ -164,17 +165,34 @@ def _plan(
     config: ServiceConfig,
     only_if_due: bool,
     now: Callable[[], float],
+    *,
+    locked: bool = True,
 ) -> CleanPlan:
     storage, timeline = snapshot.storage, snapshot.timeline
     if only_if_due and not is_due(last_clean(storage, timeline), timeline, config):
         return CleanPlan(config.clean_policy)
     clock = _clock(context, now)
     reads = stability.instants(storage.uri)
-    return make_clean_plan(snapshot, config, now=clock, open_reads=reads)
+    archived = archived_left(snapshot)
+    if locked and archived.mark and not archived.groups:
+        _leave_mark(context, archived.mark)
+    return make_clean_plan(snapshot, config, now=clock, open_reads=reads, archived=archived.groups)
+
+
+def _leave_mark(context: ServiceContext, mark: str) -> None:
+    """Leave the mark of archived replacements whose files are all gone, under the lock."""
+    storage, folder = context.storage, archive_folder(context.table)
+    older = [e.name for e in storage.list(folder) if is_mark(e.name) and e.name != mark]
+    storage.publish(f"{folder}/{mark}", b"")
+    for name in older:
+        storage.delete(f"{folder}/{name}")
 
 
 def roll_back_expired(context: ServiceContext) -> tuple[str, ...]:
-    """Roll back writes with expired heartbeats (policy LAZY); returns their instants."""
+    """Roll back writes with expired heartbeats (policy LAZY); returns their instants.
+
+    Half written files of dead writers go with them.
+    """
     storage = context.storage
     done = []
     with context.locked() as snapshot:
@@ -185,6 +203,7 @@ def roll_back_expired(context: ServiceContext) -> tuple[str, ...]:
                 rollback_executor.rollback_instant(snapshot, pending)
                 snapshot = snapshot.reloaded()
                 done.append(pending.time)
+        orphans.remove_temporaries(storage)
     return tuple(done)
 
 

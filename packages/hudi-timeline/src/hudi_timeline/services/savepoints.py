@@ -15,6 +15,7 @@ from hudi_format.errors import InstantNotFoundError, MissingFileError, OptionErr
 from hudi_format.model import join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import FileInfo, Storage
+from hudi_timeline.file_system_view.archived_replacements import archived_left
 from hudi_timeline.file_system_view.file_slice_history import file_groups
 from hudi_timeline.file_system_view.file_slices import SliceBuilder, newest_slices
 from hudi_timeline.file_system_view.listing import list_table
@@ -173,7 +174,7 @@ def _files_at(
         for p in {*listing, *planned}
     }
     listing = {p: list({f.name: f for f in reversed(found)}.values()) for p, found in everything.items()}
-    replaced = snapshot.written().replaced
+    replaced = {**archived_left(snapshot).groups, **snapshot.written().replaced}
     files: dict[str, list[str]] = {}
     for (partition, file_id), slices in file_groups(snapshot, listing, SliceBuilder.of(snapshot))[0].items():
         gone = replaced.get((partition, file_id))

@@ -45,7 +45,12 @@ from hudi_timeline.timeline.instant import (
     WRITE_ACTIONS,
     Instant,
 )
-from hudi_timeline.timeline.lsm_timeline import history_contents, history_instants, history_metadata
+from hudi_timeline.timeline.lsm_timeline import (
+    history_contents,
+    history_instants,
+    history_metadata,
+    history_metadata_in,
+)
 
 _FILE = re.compile(r"\.commits_\.archive\.(\d+)_.*\Z")
 
@@ -212,6 +217,25 @@ def archived_write_between(
     return None
 
 
+def replacements_in(storage: Storage, config: TableConfig, path: str) -> Iterator[tuple[str, CommitMetadata]]:
+    """Times and metadata of completed replacements in a file of the archive.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
+    """
+    if config.version.has_lsm_history:
+        for instant, data in history_metadata_in(storage, path, frozenset({REPLACE_COMMIT})):
+            did = _parsed(instant.action, data) if data else None
+            if isinstance(did, CommitMetadata):
+                yield instant.time, did
+        return
+    for record in _records(storage, path, having=REPLACE_COMMIT.encode()):
+        found = _instant(record)
+        content = record.get(_CONTENT[REPLACE_COMMIT])
+        if found is not None and found.completed and found.action == REPLACE_COMMIT and content:
+            yield found.time, commit_of_record(content)
+
+
 def archived_extra(storage: Storage, config: TableConfig) -> Iterator[Mapping[str, str]]:
     """Extra metadata of archived writes (`CommitMetadata.extra`), newest first; layout 1 only.
 
@@ -246,7 +270,12 @@ def archived_schema(storage: Storage, config: TableConfig, until: str) -> str:
     return text
 
 
-def _records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
+def _records(storage: Storage, path: str, *, having: bytes = b"") -> Iterator[dict[str, Any]]:
+    """Records of a file of the archive.
+
+    Args:
+        having: records without these bytes are not decoded.
+    """
     with LogFileReader.open(storage, path) as log:
         for block in log.blocks:
             if block.type != BlockType.AVRO_DATA:
@@ -261,7 +290,10 @@ def _records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
             except HudiError as e:
                 raise e.at(table=storage.uri, file=path) from None
             for at, length in zip(rows.offsets.tolist(), rows.lengths.tolist(), strict=True):
-                data = io.BytesIO(rows.data.slice(at, length).to_pybytes())
+                encoded = rows.data.slice(at, length).to_pybytes()
+                if having not in encoded:
+                    continue
+                data = io.BytesIO(encoded)
                 try:
                     yield _whole_record(fastavro.schemaless_reader(data, schema, None), data)
                 except DECODING_ERRORS as e:

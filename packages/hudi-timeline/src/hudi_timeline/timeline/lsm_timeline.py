@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_format._checks import loads
@@ -181,10 +182,28 @@ def history_metadata(storage: Storage, config: TableConfig) -> Iterator[tuple[In
                 yield instant, row["metadata"]
 
 
-def _rows(storage: Storage, file: HistoryFile, columns: list[str]) -> Iterable[dict[str, Any]]:
+def history_metadata_in(
+    storage: Storage, path: str, actions: frozenset[str]
+) -> Iterator[tuple[Instant, bytes | None]]:
+    """Instants of some actions in one file, with the content of their completed files.
+
+    Raises:
+        as `history_instants`.
+    """
+    wanted = pc.field("action").isin(sorted(actions))
+    for row in _rows(storage, HistoryFile(path, "", ""), [*_INSTANT_COLUMNS, "metadata"], wanted):
+        instant = _instant(row)
+        if instant is not None:
+            yield instant, row["metadata"]
+
+
+def _rows(
+    storage: Storage, file: HistoryFile, columns: list[str], wanted: pc.Expression | None = None
+) -> Iterable[dict[str, Any]]:
     try:
         with storage.open_input(file.path) as source:
-            rows: list[dict[str, Any]] = pq.read_table(source, columns=columns).to_pylist()
+            found = pq.read_table(source, columns=columns)
+        rows: list[dict[str, Any]] = (found if wanted is None else found.filter(wanted)).to_pylist()
     except FileNotFoundError:
         raise MissingFileError(
             "a file of the timeline's history is gone",
@@ -216,4 +235,11 @@ def _corrupt(storage: Storage, path: str, reason: str) -> CorruptFileError:
     return CorruptFileError(reason, table=storage.uri, file=path, remedy=_REMEDY)
 
 
-__all__ = ["HistoryFile", "history_contents", "history_files", "history_instants", "history_metadata"]
+__all__ = [
+    "HistoryFile",
+    "history_contents",
+    "history_files",
+    "history_instants",
+    "history_metadata",
+    "history_metadata_in",
+]

@@ -1,0 +1,209 @@
+"""Replacements that were archived while files that they replaced were still there.
+
+The active timeline says which file groups were replaced, and cleaning takes their files before archival takes the
+instant.  Apache Hudi takes an instant seconds before it shows it: a cleaning may be past an overwrite that is not there
+yet, after which nothing cleans what it replaced and nothing keeps it from being archived.  Apache Hudi then reads the
+replaced rows beside the new ones.  Here the archive is asked: a file group that an archived instant replaced, and into
+which nothing was written since, is no part of the table, and a cleaning deletes its files.
+
+A cleaning that has looked through the archive leaves a mark in its folder, so that reads open what is newer only.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
+from hudi_format.file_names import parse_base_file, parse_log_file
+from hudi_format.model import LogFile
+from hudi_format.storage.protocol import FileInfo
+from hudi_timeline.file_system_view.base_files import FileView, Group
+from hudi_timeline.file_system_view.listing import list_partition_files
+from hudi_timeline.table_config import META_FOLDER, TableConfig
+from hudi_timeline.timeline.active_timeline import HFILE, Timeline
+from hudi_timeline.timeline.instant import RESTORE
+
+if TYPE_CHECKING:
+    from hudi_timeline.file_system_view.snapshot import TableSnapshot
+
+_log = logging.getLogger("hudi")
+
+MOST_BYTES = 8 << 20
+"""Of a long archive that no cleaning of ours has looked through, a read opens the newest files, so many bytes."""
+
+_MARK = re.compile(r"\.replaced_cleaned_(\d{1,19})_(\d{1,19})\Z")
+_ARCHIVE = re.compile(r"\.commits_\.archive\.\d+_.*\Z|\d+_\d+_\d+\.parquet\Z")
+
+Replacements = tuple[tuple[str, frozenset[Group]], ...]
+"""What a file of the archive says: instants, and the file groups that each replaced."""
+
+
+class ArchivedReplacements(NamedTuple):
+    """Archived replacements of file groups whose files may be there still.
+
+    Attributes:
+        groups: the archived instant that replaced a file group.
+        mark: the name of the mark that says that all of this was cleaned; "" where it is there, or not all of the
+            archive was looked at.
+    """
+
+    groups: Mapping[Group, str]
+    mark: str = ""
+
+
+def archived_replacements(snapshot: TableSnapshot, *, everything: bool = False) -> ArchivedReplacements:
+    """The archived replacements since the last mark.
+
+    What cannot be read of the archive is passed over with a warning, as it says nothing of most tables' files.
+
+    Args:
+        everything: whether archives are opened however long they are.
+    """
+    if snapshot.config.base_file_format == HFILE:  # the metadata table replaces nothing
+        return ArchivedReplacements({})
+    storage = snapshot.storage
+    entries = storage.list(archive_folder(snapshot.config))
+    files = [e for e in entries if not e.is_dir and e.size != 0 and _ARCHIVE.match(e.name)]
+    unread = _since_mark(files, entries)
+    if not unread:
+        return ArchivedReplacements({})
+    groups: dict[Group, str] = {}
+    left, is_whole = MOST_BYTES, True
+    for entry in sorted(unread, key=lambda e: (e.mtime_ms, len(e.name), e.name), reverse=True):
+        if left <= 0:
+            is_whole = False
+            continue
+        left -= 0 if everything else max(entry.size, 0)
+        try:
+            found = _read(snapshot, entry)
+        except (CorruptFileError, MissingFileError, UnsupportedError) as e:
+            _log.warning("%s: which archived instants replaced files is not known: %s", storage.uri, e)
+            is_whole = False
+            continue
+        for time, replaced in found:
+            if not is_undone(snapshot.timeline, time):
+                groups.update((g, time) for g in replaced if groups.get(g, "") < time)
+    return ArchivedReplacements(groups, _mark_of(files) if is_whole else "")
+
+
+def archived_left(snapshot: TableSnapshot) -> ArchivedReplacements:
+    """The archived replacements since the last mark of file groups whose files are there still.
+
+    All of the archive since then is opened.
+    """
+    groups, mark = archived_replacements(snapshot, everything=True)
+    listing = list_partition_files(snapshot.storage, {partition for partition, _ in groups})
+    files = [parse_base_file(p, e.name) or parse_log_file(p, e.name) for p, of in listing.items() for e in of]
+    there = {(f.partition, f.file_id) for f in files if f is not None}
+    logs = _by_group(f for f in files if isinstance(f, LogFile))
+    left = _not_written_since(snapshot, groups, FileView.of_listing(listing), logs)
+    return ArchivedReplacements({g: at for g, at in left.items() if g in there}, mark)
+
+
+def with_archived(
+    snapshot: TableSnapshot,
+    replaced: Mapping[Group, str],
+    view: FileView,
+    logs: Mapping[Group, Iterable[LogFile]] | None = None,
+) -> Mapping[Group, str]:
+    """Replaced file groups of the active timeline and, of the files at hand, of the archive.
+
+    Args:
+        replaced: by instants of the active timeline.
+        view: base files.
+        logs: log files.
+    """
+    logs = logs or {}
+    first = snapshot.timeline.first_active
+    if not (view.has_older(first) or any(f.instant < first for files in logs.values() for f in files)):
+        return replaced
+    groups = snapshot.archived_replacements.groups
+    if not groups:
+        return replaced
+    return {**_not_written_since(snapshot, groups, view, logs), **replaced}
+
+
+def _not_written_since(
+    snapshot: TableSnapshot,
+    groups: Mapping[Group, str],
+    view: FileView,
+    logs: Mapping[Group, Iterable[LogFile]],
+) -> dict[Group, str]:
+    """The replaced file groups that have no visible file of a later instant."""
+    visible = snapshot.visible()
+    found = view.instants_of({file_id for _, file_id in groups})
+    found += [(g, f.instant) for g, files in logs.items() for f in files]
+    since = {g for g, instant in found if instant >= groups.get(g, "~") and instant in visible}
+    return {g: at for g, at in groups.items() if g not in since}
+
+
+def _by_group(logs: Iterable[LogFile]) -> dict[Group, list[LogFile]]:
+    out: dict[Group, list[LogFile]] = {}
+    for file in logs:
+        out.setdefault((file.partition, file.file_id), []).append(file)
+    return out
+
+
+def is_undone(timeline: Timeline, instant: str) -> bool:
+    """Whether a restore went to a state before an archived instant.
+
+    One to a later state has left a write between the two.
+    """
+    restores = [i.time for i in timeline.of(RESTORE) if i.time > instant]
+    writes = timeline.completed_writes()
+    return any(not any(instant < w.time < at for w in writes) for at in restores)
+
+
+def archive_folder(config: TableConfig) -> str:
+    """The folder of archived instants, below the table."""
+    if config.version.has_lsm_history:
+        return config.history_folder
+    return f"{META_FOLDER}/{config.archive_folder}"
+
+
+def is_mark(name: str) -> bool:
+    """Whether a file of the archive's folder is a cleaning's mark."""
+    return _MARK.match(name) is not None
+
+
+def _mark_of(files: Sequence[FileInfo]) -> str:
+    return f".replaced_cleaned_{max(e.mtime_ms for e in files)}_{sum(e.size for e in files)}"
+
+
+def _since_mark(files: Sequence[FileInfo], entries: Iterable[FileInfo]) -> list[FileInfo]:
+    """The archive's files that are newer than the mark; stores tell times by the second, hence the bytes."""
+    marks = [m for m in (_MARK.match(e.name) for e in entries) if m is not None]
+    if not marks:
+        return list(files)
+    at, size = max((int(m[1]), int(m[2])) for m in marks)
+    exact = sum(e.size for e in files if e.mtime_ms <= at) <= size
+    return [e for e in files if e.mtime_ms > at or (e.mtime_ms == at and not exact)]
+
+
+def _read(snapshot: TableSnapshot, entry: FileInfo) -> Replacements:
+    from hudi_timeline.timeline.archived_timeline import replacements_in  # few reads need the archive
+
+    known = snapshot.commits.archived
+    key = (entry.name, entry.size, entry.mtime_ms)
+    found = known.get(key)
+    if found is None:
+        path = f"{archive_folder(snapshot.config)}/{entry.name}"
+        found = known[key] = tuple(
+            (time, frozenset((p, i) for p, ids in did.replaced.items() for i in ids))
+            for time, did in replacements_in(snapshot.storage, snapshot.config, path)
+        )
+    return found
+
+
+__all__ = [
+    "ArchivedReplacements",
+    "archive_folder",
+    "archived_left",
+    "archived_replacements",
+    "is_mark",
+    "is_undone",
+    "with_archived",
+]
