@@ -207,3 +207,37 @@ def test_half_written_claims_go_after_a_day_also_where_failed_writes_are_cleaned
     }
     table.clean(options=occ)
     assert (old.exists(), young.exists()) == (False, True)
+
+
+def test_a_file_that_came_after_its_rollback_and_has_no_marker_goes_before_it_would_count(
+    table: HudiTable, tmp_path: Path
+) -> None:
+    short = {
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.cleaner.commits.retained": "1",
+        "hoodie.archive.automatic": "false",
+    }
+    table.upsert(pa.table({"id": ["a"], "v": [0]}), options=short)
+    occ = parse_transaction_options(
+        {
+            "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+            "hoodie.cleaner.policy.failed.writes": "LAZY",
+        }
+    )
+    stopped = begin_transaction(table.storage, table.config, operation="UPSERT", options=occ)
+    late = f"{uuid.uuid4()}-0_0-0-0_{stopped.instant}.parquet"
+    stopped.inflight(None)
+    markers.create(table.storage, stopped.instant, "", late, markers.CREATE)
+    stopped.abort("it is taken for dead")
+    assert not markers.list_instants(table.storage)
+    for n in range(5):
+        table.upsert(pa.table({"id": ["a"], "v": [n]}), options=short)
+    base = next((tmp_path / "t").glob("*.parquet"))
+    (tmp_path / "t" / late).write_bytes(base.read_bytes())
+    assert table.read().to_arrow().num_rows == 1
+    assert table.archive(options=short).plan.instants
+    timeline = HudiTable.open(table.uri).timeline
+    assert timeline.first_active > stopped.instant
+    assert not (tmp_path / "t" / late).exists()
+    assert HudiTable.open(table.uri).read().to_arrow().to_pylist() == [{"id": "a", "v": 4}]

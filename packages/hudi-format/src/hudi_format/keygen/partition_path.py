@@ -106,16 +106,19 @@ def _value(text: str, field: str) -> str | None:
     return None if raw == HIVE_DEFAULT else unquote(raw)
 
 
+def is_safe(path: str) -> bool:
+    """Whether the path stays below the table and outside `.hoodie`; see `check_safe`."""
+    # Some file systems take upper and lower case for the same.
+    return path == "" or (is_plain(path) and path.partition("/")[0].lower() != META_DIR)
+
+
 def check_safe(path: str) -> str:
     """The path, after a check that it stays below the table and outside `.hoodie`.
 
     Raises:
         PartitionPathError: it leads out or is not plain (`safe_path`), or is below `.hoodie`.
     """
-    if path == "":
-        return path
-    # Some file systems take upper and lower case for the same.
-    if not is_plain(path) or path.partition("/")[0].lower() == META_DIR:
+    if not is_safe(path):
         raise PartitionPathError(
             f"partition path {path!r} does not name a folder below the table",
             remedy="correct the value, or set hoodie.datasource.write.partitionpath.urlencode=true.",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
 from hudi_format.file_names import parse_base_file, parse_log_file
+from hudi_format.keygen.partition_path import is_safe
 from hudi_format.model import LogFile
 from hudi_format.storage.protocol import FileInfo
 from hudi_timeline.file_system_view.base_files import FileView, Group
@@ -85,7 +86,7 @@ def archived_replacements(snapshot: TableSnapshot, *, everything: bool = False) 
             continue
         for time, replaced in found:
             if not is_undone(snapshot.timeline, time):
-                groups.update((g, time) for g in replaced if groups.get(g, "") < time)
+                groups.update((g, time) for g in replaced if groups.get(g, "") < time and is_safe(g[0]))
     return ArchivedReplacements(groups, _mark_of(files) if is_whole else "")
 
 

@@ -35,6 +35,7 @@ from hudi_timeline.table_config import META_FOLDER, TableConfig
 from hudi_timeline.timeline.archived_timeline import archive_files
 from hudi_timeline.timeline.avro_files import ARCHIVED_ENTRY, parsed_schema, schema_text
 from hudi_timeline.timeline.instant import Instant
+from hudi_timeline.transaction import orphans
 
 log = logging.getLogger("hudi")
 
@@ -88,6 +89,8 @@ def archive(
             context.warnings.append(plan.warning)
         if not plan:
             return ArchiveResult(plan, seconds=time.monotonic() - began)
+        # Once instants before it are archived, a file of a write that was rolled back would count as committed.
+        orphans.remove_late_files(snapshot)
         entries = [archive_entry(storage, context.table, f) for f in plan.files]
         path = write_archive(storage, context.table, entries, config.archive_batch)
         remove_instants(storage, plan)

@@ -12,11 +12,19 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from hudi_format.errors import HudiError
-from hudi_format.file_names import META_DIR, PARTITION_METADATA
+from hudi_format.file_names import (
+    META_DIR,
+    PARTITION_METADATA,
+    parse_base_file,
+    parse_cdc_file,
+    parse_log_file,
+)
+from hudi_format.keygen.partition_path import is_safe
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
 from hudi_timeline.concurrency import heartbeat, markers, precedence
-from hudi_timeline.file_system_view.snapshot import load_snapshot
+from hudi_timeline.file_system_view.listing import list_partition_files
+from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.timeline.action_metadata import InstantName, RollbackMetadata, read_action
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.archived_timeline import archived_actions
@@ -92,6 +100,40 @@ class _Undone:
                 named += [i for i in rollback.instants if i.time in rollback.commits]
         again |= {i.time for i in named if i.action in _RUN_AGAIN}
         return frozenset(i.time for i in named) - again
+
+
+def remove_late_files(snapshot: TableSnapshot) -> list[str]:
+    """Remove files that came after the rollback of their write; returns their paths.
+
+    A process that was stopped between the marker of a file and the file, and killed right after it, leaves one that no
+    marker tells of.  Nobody reads it while the timeline begins before its instant: called under the table's lock,
+    before instants are archived.  They are looked for where the rollbacks of the timeline have deleted files.
+
+    Raises:
+        CorruptFileError: a rollback cannot be read.
+    """
+    storage, timeline = snapshot.storage, snapshot.timeline
+    there = {i.time for i in timeline.instants}
+    undone: dict[str, set[str]] = {}
+    for instant in timeline.of(ROLLBACK):
+        did = read_action(storage, instant) if instant.completed else None
+        if isinstance(did, RollbackMetadata):
+            times = set(did.commits) - there
+            for partition in filter(is_safe, did.partitions if times else ()):
+                undone.setdefault(partition, set()).update(times)
+    late: list[tuple[str, str]] = []
+    for partition, entries in list_partition_files(storage, undone).items():
+        for entry in entries:
+            parsed = (f(partition, entry.name) for f in (parse_cdc_file, parse_base_file, parse_log_file))
+            file = next((f for f in parsed if f is not None), None)
+            if file is not None and file.instant in undone[partition]:
+                late.append((file.instant, file.path))
+    if late:
+        known = _Undone(storage, timeline)
+        late = [(time_, path) for time_, path in late if time_ in known]
+    paths = [path for _, path in late]
+    rollback_executor.delete_files(storage, paths)
+    return paths
 
 
 def remove_heartbeats(

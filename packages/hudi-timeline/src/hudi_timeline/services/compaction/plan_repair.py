@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from hudi_format.errors import (
     CorruptFileError,
     MissingFileError,
-    PartitionPathError,
     UnsupportedError,
 )
 from hudi_format.file_names import parse_log_file
-from hudi_format.keygen.partition_path import check_safe
+from hudi_format.keygen.partition_path import is_safe
 from hudi_format.model import FileSlice, join_path
 from hudi_format.storage.protocol import FileInfo
 from hudi_timeline.display.html_view import HtmlView
@@ -147,7 +146,7 @@ def _repaired(
     kept, changed, left_out = [], [], []
     for group in [*named, *sorted(begun - named.keys())]:
         old = named.get(group)
-        found = history.before(group, time) if _is_safe(group[0]) else None
+        found = history.before(group, time) if is_safe(group[0]) else None
         _refuse_missing(snapshot, group, time, found, old, history.sizes, accept_missing)
         if found is None and group in begun:
             raise UnsupportedError(
@@ -168,14 +167,6 @@ def _repaired(
     return PlanRepair(
         time, tuple(kept), tuple(changed), tuple(left_out), bool(changed or left_out) or not sound
     )
-
-
-def _is_safe(partition: str) -> bool:
-    try:
-        check_safe(partition)
-    except PartitionPathError:
-        return False
-    return True
 
 
 def _files(operation: CompactionOperation) -> tuple[str, frozenset[str]]:
@@ -210,7 +201,7 @@ def _refuse_missing(
             committed.append(path)
     gone = next((p for p in committed if p not in sizes), None)
     remedy = "restore the file from a backup, or the table to a savepoint."
-    if gone is None and old is not None and not accept_missing and _is_safe(group[0]):
+    if gone is None and old is not None and not accept_missing and is_safe(group[0]):
         paths = [join_path(group[0], n) for n in (_last(old.data_file), *map(_last, old.log_files)) if n]
         gone = next((p for p in paths if p not in sizes), None)
         remedy = (
