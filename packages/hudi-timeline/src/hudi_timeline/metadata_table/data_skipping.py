@@ -4,6 +4,7 @@
     column_stats      a file whose bounds no passing row has
     bloom_filters     a base file that has none of the keys that pass
     record_index      a file group that none of the keys that pass is in
+    expr_index_X      a file whose bounds of an expression no passing row's column can have
     secondary_index_X a file group that none of the keys with a value that passes is in
 
 A file is ruled out where no row in it can pass; whatever an index does not say rules nothing out, and an index that
@@ -17,10 +18,10 @@ Source: HoodieFileIndex, ColumnStatsIndexSupport and RecordLevelIndexSupport of 
 from __future__ import annotations
 
 import itertools
-import json
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +38,7 @@ from hudi_index.metadata_table import records as r
 from hudi_index.metadata_table.keys import (
     BLOOM_FILTERS,
     COLUMN_STATS,
+    EXPR_INDEX,
     PARTITION_STATS,
     RECORD_INDEX,
     SECONDARY_INDEX,
@@ -44,6 +46,7 @@ from hudi_index.metadata_table.keys import (
 from hudi_index.metadata_table.merger import STATS
 from hudi_timeline.file_system_view.bucket_files import fixed_values
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.metadata_table.expression_index import index_definitions, secondary_columns, source_bounds
 from hudi_timeline.metadata_table.reader import UNUSABLE, MetadataTable
 
 # Below so many files their records are looked up one by one; else all of a column are read.
@@ -52,7 +55,6 @@ _LOOKED_UP = 1000
 _MOST_BLOOMS = 256
 # Values of one filter that a secondary index is asked for.
 _MOST_VALUES = 1000
-INDEX_DEFINITIONS = ".hoodie/.index_defs/index.json"
 # Each float column is asked for three times, see `_cases`.
 _MOST_FLOATS = 2
 
@@ -118,7 +120,8 @@ class DataSkipping:
         """
         config = self.snapshot.config
         known = {COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS, RECORD_INDEX}
-        if not slices or known.isdisjoint(config.metadata_partitions) or config.bootstrap_base_path:
+        has_any = any(p in known or p.startswith(EXPR_INDEX) for p in config.metadata_partitions)
+        if not slices or not has_any or config.bootstrap_base_path:
             return NOTHING
         try:
             table = MetadataTable.of(self.snapshot)
@@ -140,6 +143,7 @@ class DataSkipping:
             if columns:
                 out |= self._by_partition(table, chosen, columns)
                 out |= self._by_file(table, [s for s in chosen if not _gone(s, out)], columns)
+                out |= self._by_expression(table, [s for s in chosen if not _gone(s, out)], columns)
             if by is None or RECORD_KEY in by:
                 left = [s for s in chosen if not _gone(s, out)]
                 out |= self._by_key(table, left)
@@ -182,16 +186,35 @@ class DataSkipping:
         files = [f for s in slices for f in self._with_stats(s)]
         if COLUMN_STATS not in table.partitions or not files:
             return {}
-        folders = {p: k.partition_id(p) for p in {f.partition for f in files}}
-        places = [folders[f.partition] + file_name_id(f.name) for f in files]
-        ids = {n: name_id(n) for n in columns}
-        keys = {n: [column + place for place in places] for n, column in ids.items()}
-        if len(files) <= _LOOKED_UP:
-            records = table.lookup(COLUMN_STATS, [key for of in keys.values() for key in of])
-        else:
-            records = table.by_prefix(COLUMN_STATS, [k.column_stats_prefix(n) for n in columns])
+        records, keys = _stats_of(table, COLUMN_STATS, files, columns)
         kept = admitted(self.filter, self.schema, records, keys)
         return {f.path: COLUMN_STATS for f, keep in zip(files, kept, strict=True) if not keep}
+
+    def _by_expression(
+        self, table: MetadataTable, slices: Sequence[FileSlice], columns: Sequence[str]
+    ) -> dict[str, str]:
+        """Files by the bounds of expressions of the filter's columns."""
+        indexes = [p for p in table.partitions if p.startswith(EXPR_INDEX)]
+        definitions = index_definitions(self.snapshot) if indexes and slices else {}
+        out: dict[str, str] = {}
+        for index in indexes:
+            definition = definitions.get(index)
+            if definition is None or definition.column not in columns:
+                continue
+            column = definition.column
+            source = source_bounds(definition, self.schema.field(column).type)
+            files = [f for s in slices for f in self._with_stats(s) if f.path not in out]
+            if source is None or not files:
+                continue
+            records, keys = _stats_of(table, index, files, [column])
+            rows = records.combine_chunks()
+            if not rows.num_rows:
+                continue
+            stats, known = (rows.column(n).combine_chunks() for n in (STATS, "key"))
+            found = _bounds(stats, known, column, keys[column], source.of, source.beyond)
+            kept = _admitted(self.filter, self.schema, [found])
+            out |= {f.path: index for f, keep in zip(files, kept, strict=True) if not keep}
+        return out
 
     def _with_stats(self, part: FileSlice) -> list[BaseFile | LogFile]:
         """Files whose statistics are of all that is in them."""
@@ -235,7 +258,9 @@ class DataSkipping:
         for index in indexes:
             column = columns.get(index, "")
             left = [s for s in slices if not _gone(s, out)]
-            if not left or column in self.from_path or not (by is None or column in by):
+            # The index has the values of merged rows, so that it may rule out a slice with its logs, unless a merge
+            # of the user's may give other values.
+            if not left or column in self.from_path or not (by is None or RECORD_KEY in by):
                 continue
             values = fixed_values(column, self.schema, self.parts)
             if values is None or len(values) > _MOST_VALUES or pa.types.is_date(values.type):
@@ -250,25 +275,17 @@ class DataSkipping:
         return out
 
 
-def secondary_columns(snapshot: TableSnapshot) -> dict[str, str]:
-    """Column of each secondary index, by the name of its metadata partition.
-
-    Raises:
-        CorruptFileError: the definitions of indexes cannot be read.
-    """
-    try:
-        said = json.loads(snapshot.storage.read(INDEX_DEFINITIONS))["indexDefinitions"]
-        return {
-            str(name): str(one["sourceFields"][0])
-            for name, one in said.items()
-            if name.startswith(SECONDARY_INDEX) and len(one["sourceFields"]) == 1
-        }
-    except FileNotFoundError:
-        return {}
-    except (ValueError, TypeError, KeyError, AttributeError) as e:
-        raise CorruptFileError(
-            f"the definitions of indexes cannot be read: {e!r}", file=INDEX_DEFINITIONS
-        ) from None
+def _stats_of(
+    table: MetadataTable, partition: str, files: Sequence[BaseFile | LogFile], columns: Sequence[str]
+) -> tuple[pa.Table, dict[str, list[str]]]:
+    """Records of statistics that have those of files, and the files' keys by column."""
+    folders = {p: k.partition_id(p) for p in {f.partition for f in files}}
+    places = [folders[f.partition] + file_name_id(f.name) for f in files]
+    ids = {n: name_id(n) for n in columns}
+    keys = {n: [column + place for place in places] for n, column in ids.items()}
+    if len(files) <= _LOOKED_UP:
+        return table.lookup(partition, [key for of in keys.values() for key in of]), keys
+    return table.by_prefix(partition, [k.column_stats_prefix(n) for n in columns]), keys
 
 
 def admitted(
@@ -287,7 +304,16 @@ def admitted(
         return [True] * count
     stats = rows.column(STATS).combine_chunks()
     known = rows.column("key").combine_chunks()
-    columns = [_bounds(stats, known, name, own, schema) for name, own in keys.items()]
+    columns = [
+        _bounds(stats, known, name, own, partial(r.bounds, type=schema.field(name).type))
+        for name, own in keys.items()
+    ]
+    return _admitted(filter, schema, columns)
+
+
+def _admitted(filter: pc.Expression, schema: pa.Schema, columns: Sequence[_Bounds]) -> list[bool]:
+    """As `admitted`, by bounds."""
+    count = len(columns[0].low)
     asked = np.arange(count)
     kept = np.ones(count, dtype=bool)
     if count >= _IN_GROUPS:
@@ -314,6 +340,7 @@ class _Bounds:
         low, high: in the column's type.
         known: whether a file has both.
         nulls: whether it may have nulls.
+        beyond: values up to the first one, and from the second one on, may be outside of the bounds; None for none.
     """
 
     name: str
@@ -321,6 +348,7 @@ class _Bounds:
     high: pa.Array
     known: np.ndarray
     nulls: np.ndarray
+    beyond: tuple[pa.Scalar, pa.Scalar] | None = None
 
     def grouped(self, order: np.ndarray) -> _Bounds:
         """Bounds of `_GROUP` files at a time, in an order of them."""
@@ -332,19 +360,26 @@ class _Bounds:
         highs = [pc.max(high.slice(at, _GROUP)).as_py() for at in starts]
         whole = np.array([known[at : at + _GROUP].all() for at in starts])
         some = np.array([nulls[at : at + _GROUP].any() for at in starts])
-        return _Bounds(self.name, pa.array(lows, low.type), pa.array(highs, high.type), whole, some)
+        return _Bounds(
+            self.name, pa.array(lows, low.type), pa.array(highs, high.type), whole, some, self.beyond
+        )
 
 
 def _bounds(
-    stats: pa.StructArray, known: pa.Array, name: str, keys: Sequence[str], schema: pa.Schema
+    stats: pa.StructArray,
+    known: pa.Array,
+    name: str,
+    keys: Sequence[str],
+    bounds: Callable[[pa.StructArray], tuple[pa.Array, pa.Array]],
+    beyond: tuple[pa.Scalar, pa.Scalar] | None = None,
 ) -> _Bounds:
     places = pc.index_in(pa.array(keys, pa.string()), known)
     found = stats.take(places)
     live = pc.fill_null(pc.invert(found.field("isDeleted")), False)
-    low, high = r.bounds(found, schema.field(name).type)
+    low, high = bounds(found)
     told = np.asarray(pc.and_(live, low.is_valid())) & np.asarray(places.is_valid())
     nulls = np.asarray(pc.not_equal(pc.fill_null(found.field("nullCount"), -1), 0))
-    return _Bounds(name, low, high, told, nulls)
+    return _Bounds(name, low, high, told, nulls, beyond)
 
 
 def _may_pass(
@@ -356,7 +391,9 @@ def _may_pass(
     guarantees: list[pc.Expression | None] = []
     for number, n in enumerate(asked.tolist()):
         cases = [
-            _cases(c.name, c.low[n], c.high[n], has_nulls=bool(c.nulls[n])) for c in columns if c.known[n]
+            _cases(c.name, c.low[n], c.high[n], c.beyond, has_nulls=bool(c.nulls[n]))
+            for c in columns
+            if c.known[n]
         ]
         if not cases:
             kept[number] = True
@@ -379,7 +416,14 @@ def _gone(part: FileSlice, skipped: Collection[str]) -> bool:
     return all(f.path in skipped for f in _files(part))
 
 
-def _cases(name: str, low: pa.Scalar, high: pa.Scalar, *, has_nulls: bool) -> list[list[pc.Expression]]:
+def _cases(
+    name: str,
+    low: pa.Scalar,
+    high: pa.Scalar,
+    beyond: tuple[pa.Scalar, pa.Scalar] | None = None,
+    *,
+    has_nulls: bool,
+) -> list[list[pc.Expression]]:
     """Guarantees of a column's bounds, of which one holds for each row.
 
     Bounds leave NaN out, which Arrow compares with nothing, and which Spark takes for more than infinity.
@@ -390,6 +434,8 @@ def _cases(name: str, low: pa.Scalar, high: pa.Scalar, *, has_nulls: bool) -> li
         # This form of a range with nulls is one that Arrow's simplification knows; an outer `or` is not.
         at_least, at_most = at_least | column.is_null(), at_most | column.is_null()
     within = [at_least, at_most]
+    if beyond is not None:
+        return [within, [column <= beyond[0]], [column >= beyond[1]]]
     if not pa.types.is_floating(low.type):
         return [within]
     return [within, *([equals(name, pa.scalar(v, low.type))] for v in (math.nan, math.inf))]
@@ -441,4 +487,4 @@ def _unusable(snapshot: TableSnapshot, error: HudiError) -> str:
     )
 
 
-__all__ = ["NOTHING", "DataSkipping", "Skipped", "admitted", "secondary_columns"]
+__all__ = ["NOTHING", "DataSkipping", "Skipped", "admitted"]

@@ -21,7 +21,7 @@ from hudi_index.metadata_table import records as r
 from hudi_index.metadata_table.merger import STATS
 from hudi_timeline.file_system_view.snapshot import open_snapshot
 from hudi_timeline.metadata_config import FOLDER
-from hudi_timeline.metadata_table.data_skipping import secondary_columns
+from hudi_timeline.metadata_table.expression_index import secondary_columns
 from hudi_timeline.metadata_table.reader import MetadataTable
 from hudi_timeline.verify.check_keys import ScanOf
 from hudi_timeline.verify.findings import VerifyReport
