@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def join_path(partition: str, name: str) -> str:
@@ -89,7 +93,9 @@ class WriteStat:
     `prev_commit` is the base instant of the slice that was rewritten, "null" (the text) for a new
     file group.  Sizes in bytes, times in milliseconds.
 
-    `null_elements` is no field of a commit: columns of the written rows whose lists hold nulls.
+    Two are no fields of a commit.  `null_elements`: columns of the written rows whose lists hold nulls.  `new_keys`:
+    the keys that a rewritten base file has and the one before it had not, where that one has no others; None where
+    that is not known, or was not asked for.
     """
 
     file_id: str
@@ -109,6 +115,7 @@ class WriteStat:
     upsert_time_ms: int = 0
     scan_time_ms: int = 0
     null_elements: tuple[str, ...] = ()
+    new_keys: pa.Array | None = field(default=None, compare=False, repr=False)
     extra: Mapping[str, object] = field(default_factory=dict)
 
     @property

@@ -81,6 +81,19 @@ def test_deletes_take_rows_out_and_bring_none_in(storage, old):
     assert (stat.num_writes, stat.num_update_writes, stat.num_inserts, stat.num_deletes) == (3, 1, 0, 1)
 
 
+@pytest.mark.parametrize(
+    ("keys", "deleted", "told"),
+    [("bxy", "", ["x", "y"]), ("abcd", "", []), ("xz", "z", ["x"]), ("ax", "a", None)],
+)
+def test_new_keys_are_told_where_none_went(storage, old, keys, deleted, told):
+    rows = records(*((k, 1, 20) for k in keys))
+    kinds = np.array([DATA_DELETED if k in deleted else DATA for k in keys], np.uint8)
+    incoming = Incoming(rows, kinds=kinds)
+    found = merge_file(storage, spec("2"), old, incoming, tells_keys=True).new_keys
+    assert told == (None if found is None else found.to_pylist())
+    assert merge_file(storage, spec("3"), old, incoming).new_keys is None
+
+
 @pytest.mark.parametrize("limit", [None, MemoryLimit(1)], ids=["held", "by pieces"])
 def test_a_record_that_is_older_than_the_stored_one_is_dropped(storage, old, limit):
     rows = records(("a", 50, 9), ("b", 60, 11), ("x", 70, 0))

@@ -1,7 +1,9 @@
 """Index records as they are written: what reading gives back is what was put in."""
 
+import base64
 import datetime as dt
 import math
+import zlib
 from decimal import Decimal
 
 import numpy as np
@@ -14,7 +16,7 @@ from hudi_format.hfile.records import decode_entries
 from hudi_format.parquet.row_groups import ColumnChunk, RowGroup
 from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table import records as r
-from hudi_index.metadata_table.encoding import hfile_of
+from hudi_index.metadata_table.encoding import hfile_of, stored_schema
 from hudi_index.metadata_table.index_records import (
     ColumnRange,
     FooterFilter,
@@ -193,6 +195,14 @@ def test_bounds_of_record_keys_hold_in_the_order_of_java_too(low, high, said):
     assert (found["_hoodie_record_key"].low.as_py(), found["_hoodie_record_key"].high.as_py()) == said
     assert found["_hoodie_record_key"].values == found["v"].values
     assert (found["v"].low.as_py(), found["v"].high.as_py()) == (low, high)  # which filters compare by bytes
+
+
+def test_bloom_filters_are_packed_by_their_runs_alone():
+    """Repetitions in random bits are by chance: what looks for them takes three times as long, for more bytes."""
+    bits = np.random.default_rng(1).random(800_000) < 0.1
+    text = base64.b64encode(np.packbits(bits))
+    size = len(hfile_of(bloom_filter_records({("p", "a.parquet"): FooterFilter("SIMPLE", text, "1")})))
+    assert size - len(stored_schema()) < 0.95 * len(zlib.compress(text, 6))
 
 
 def test_bloom_filters_come_back():

@@ -22,7 +22,8 @@ from hudi_timeline.table_config import (
 FOLDER = ".hoodie/metadata"
 FILES = "files"
 # As `hudi_index.metadata_table.keys` has them, which opening a table does not import.
-KEPT = (FILES, "bloom_filters", "column_stats", "record_index")
+_KEY_INDEX = "record_index"
+KEPT = (FILES, "bloom_filters", "column_stats", _KEY_INDEX)
 """Partitions that are kept up to date, in the order in which they are made."""
 RECORD_KEY_FIELD = "key"
 _PAYLOAD = "HoodieMetadataPayload"
@@ -45,6 +46,11 @@ def is_one(config: TableConfig) -> bool:
 def built(config: TableConfig) -> tuple[str, ...]:
     """Metadata partitions that are built or being built."""
     return tuple(dict.fromkeys((*config.metadata_partitions, *config.metadata_partitions_inflight)))
+
+
+def has_key_index(config: TableConfig) -> bool:
+    """Whether a record index is built or being built."""
+    return _KEY_INDEX in built(config)
 
 
 def as_completed(config: TableConfig, partitions: Collection[str]) -> TableConfig:

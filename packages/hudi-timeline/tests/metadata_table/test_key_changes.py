@@ -9,6 +9,7 @@ from listed_tables import KEPT, TYPES, rows, table, write
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.file_system_view.snapshot import open_snapshot
+from hudi_timeline.metadata_table import key_changes
 from hudi_timeline.metadata_table.key_changes import came_and_went, changes_of
 from hudi_timeline.metadata_table.reader import MetadataTable
 from hudi_timeline.reading.metadata_listing import differences
@@ -81,6 +82,21 @@ def test_inserts_deletes_and_replaced_files_are_followed(storage, table_type):
     assert keys(storage) == ["k20"]
     write(storage, rows(4, 20), "insert_overwrite_table")
     assert keys(storage) == ["k20", "k21", "k22", "k23"]
+    sound(storage)
+
+
+def test_keys_of_rewritten_files_are_read_only_where_some_went(storage, monkeypatch):
+    """A write knows which of its records met none."""
+    write(storage, rows(6), **INDEXED)
+    read, stored = [], key_changes._stored_keys
+    monkeypatch.setattr(key_changes, "_stored_keys", lambda *a: read.append(a[1]) or stored(*a))
+    result = write(storage, rows(8, 4, v=1))  # two are updates
+    assert (result.updated, result.inserted) == (2, 6)
+    assert not read
+    assert all(s.new_keys is None for s in result.write_stats)
+    sound(storage)
+    write(storage, rows(3).select(["id", "p"]), "delete")
+    assert read
     sound(storage)
 
 

@@ -189,6 +189,7 @@ def merge_file(
     limit: MemoryLimit | None = None,
     changes: CdcWriter | None = None,
     reading: Reading | None = None,
+    tells_keys: bool = False,
 ) -> WriteStat:
     """Rewrite a base file with records merged by key; returns its statistics.
 
@@ -201,6 +202,7 @@ def merge_file(
         limit: records that are more than it lets hold are handled piece by piece, apart from their keys.
         changes: takes what the merge changes; it is closed, or removed where the merge fails.
         reading: how the old file is read by column id, where it has another version of the schema; else None.
+        tells_keys: the statistics say the new keys, where no record is deleted.
     """
     began = time.monotonic()
     counter = counter or RowCounter()
@@ -263,8 +265,11 @@ def merge_file(
                 changes.met(before, met.gone, take, written)
             kept.part(number, before, written)
         inserts = 0
+        new_keys = [pa.array([], pa.string())]
         for new in _new_rows(incoming, folding, seen, limit):
             inserts += new.num_rows
+            if tells_keys:
+                new_keys.append(one_array(new.column(RECORD_KEY)).cast(pa.string()))
             if changes is not None:
                 changes.inserted(new)
             writer.observer = appended
@@ -287,6 +292,7 @@ def merge_file(
         total_write_bytes=size,
         file_size_in_bytes=size,
         upsert_time_ms=int((time.monotonic() - began) * 1000),
+        new_keys=pa.concat_arrays(new_keys) if tells_keys and not deletes else None,
         extra=cdc_stats,
     )
 

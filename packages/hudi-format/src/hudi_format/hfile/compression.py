@@ -176,12 +176,14 @@ def _snappy_length(data: memoryview) -> int:
     raise CodecError("a chunk has no length")
 
 
-def compress(codec: Codec, data: bytes | memoryview, level: int) -> bytes | memoryview:
-    """`data` compressed in the framing of Apache Hudi's readers; `level` is zlib's."""
+def compress(
+    codec: Codec, data: bytes | memoryview, level: int, strategy: int = zlib.Z_DEFAULT_STRATEGY
+) -> bytes | memoryview:
+    """`data` compressed in the framing of Apache Hudi's readers; `level` and `strategy` are zlib's."""
     if codec is Codec.NONE:
         return data
     if codec is Codec.GZ:
-        writer = zlib.compressobj(level, zlib.DEFLATED, 31)
+        writer = zlib.compressobj(level, zlib.DEFLATED, 31, zlib.DEF_MEM_LEVEL, strategy)
         return writer.compress(data) + writer.flush()
     raise UnsupportedError(
         f"writing an HFile with {codec.name}",

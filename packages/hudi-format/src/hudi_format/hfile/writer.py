@@ -9,6 +9,7 @@ Source: format notes of HFile version 3; each choice tried with the readers of A
 from __future__ import annotations
 
 import io
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO, Any
@@ -64,6 +65,8 @@ class HFileWriter:
         schema: Avro schema of the values, JSON; Apache Hudi's readers require one.
         codec: "gz" or "none".
         level: of zlib's compression.
+        is_random: values are text of random bits, in which only runs are looked for: what else repeats there does so by
+            chance.
         block_size: of data blocks, in bytes of content.
         unique: refuse a key that is there twice; Apache Hudi does so in base files, not in log blocks.
         file_info: further entries of the file info.
@@ -79,6 +82,7 @@ class HFileWriter:
         schema: str | None,
         codec: str = "gz",
         level: int = 6,
+        is_random: bool = False,
         block_size: int = BLOCK_SIZE,
         unique: bool = True,
         file_info: Mapping[bytes, bytes] | None = None,
@@ -91,6 +95,7 @@ class HFileWriter:
             raise ValueError("an index block has at least one byte")
         self._write: Callable[[Any], Any] = sink.write
         self._codec, self._level = _CODECS[codec], level
+        self._strategy = zlib.Z_RLE if is_random else zlib.Z_DEFAULT_STRATEGY
         self._index_block_size = index_block_size
         self._path = path
         self._builder = e.BlockBuilder(block_size, unique)
@@ -241,7 +246,7 @@ class HFileWriter:
     def _block(self, magic: bytes, content: bytes, previous: int) -> tuple[int, int]:
         """Write a block; returns (offset, size)."""
         offset = self._at
-        packed = compress(self._codec, content, self._level)
+        packed = compress(self._codec, content, self._level, self._strategy)
         data_size = b.HEADER_SIZE + len(packed)
         chunks = -(-data_size // _BYTES_PER_CHECKSUM)
         head = b"".join(

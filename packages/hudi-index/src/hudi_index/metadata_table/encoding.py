@@ -20,7 +20,7 @@ from hudi_format.hfile.writer import HFileWriter
 from hudi_format.schema.meta_fields import META_COLUMNS
 from hudi_index.metadata_table.files import ALL_PARTITIONS, FILE_LIST, NOT_PARTITIONED, PARTITION_LIST, SCHEMA
 
-KEY = "key"
+KEY, _BLOOM = "key", "BloomFilterMetadata"
 RECORD = "HoodieMetadataRecord"
 
 FileSizes = Mapping[str, Mapping[str, int]]
@@ -112,7 +112,8 @@ def hfile_of(records: pa.RecordBatch | pa.Table, *, unique: bool = True, level: 
     blanked = table.set_column(place, pa.field(KEY, pa.string()), empty)
     encoder = _encoder(blanked.schema)
     out = io.BytesIO()
-    writer = HFileWriter(out, schema=stored_schema(), unique=unique, level=level)
+    is_random = _BLOOM in table.schema.names
+    writer = HFileWriter(out, schema=stored_schema(), unique=unique, level=level, is_random=is_random)
     if table.num_rows:
         (batch,) = blanked.take(order).combine_chunks().to_batches()
         data, offsets = encoder.encode(batch)

@@ -65,11 +65,16 @@ class KeyChanges:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """Slice of a file group before the write and after it; None for none."""
+    """Slice of a file group before the write and after it; None for none.
+
+    Attributes:
+        came: the keys that came, where the write has told them and none went; None where files say it.
+    """
 
     group: Group
     before: FileSlice | None
     after: FileSlice | None
+    came: pa.Array | None = None
 
 
 def key_changes(
@@ -95,6 +100,8 @@ def key_changes(
     columns = with_meta(schema)
 
     def read(task: _Task) -> tuple[pa.Array, pa.Array]:
+        if task.came is not None:
+            return task.came, _NO_KEYS
         before = _stored_keys(snapshot.storage, task.before, merge, columns)
         return came_and_went(before, _stored_keys(snapshot.storage, task.after, own, columns))
 
@@ -132,7 +139,7 @@ def changes_of(groups: Sequence[Group], came: Sequence[pa.Array], went: Sequence
         group,
         tuple(groups),
         gone.filter(pc.invert(pc.is_in(gone, value_set=distinct))),
-        np.asarray(pc.is_in(keys, value_set=gone)),
+        np.asarray(pc.is_in(keys, value_set=gone)) if len(gone) else np.zeros(len(keys), dtype=bool),
         ambiguous,
     )
 
@@ -220,7 +227,7 @@ def _tasks(
             if before is not None and not before.log_files and not counted:
                 continue
             after = FileSlice(*group, base.instant, base)
-            out.append(_Task(group, before, after))
+            out.append(_Task(group, before, after, _told_keys(by_group[group], before)))
             continue
         known = () if before is None else before.log_files
         names = {f.name for f in logs[group]}
@@ -241,6 +248,13 @@ def _tasks(
             )
         out.append(_Task(group, before, FileSlice(*group, first, base_file, (*earlier, *logs[group]))))
     return out
+
+
+def _told_keys(stats: Sequence[WriteStat], before: FileSlice | None) -> pa.Array | None:
+    """Keys that came to a file group by what the write says of the one file that it made of the one before."""
+    if len(stats) != 1 or before is None or before.log_files or before.base_file is None:
+        return None
+    return stats[0].new_keys if stats[0].prev_commit == before.base_file.instant else None
 
 
 def _deletes_by_columns(rule: MergeRule, schema: pa.Schema) -> bool:

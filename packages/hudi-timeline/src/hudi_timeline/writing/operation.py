@@ -320,6 +320,8 @@ def _finish(
             ),
             recheck=recheck(plan, transaction.instant, stats, keys),
         )  # fmt: skip
+    # The index has them now, and a result may be kept for long.
+    stats = [replace(s, new_keys=None) for s in stats]
     if not transaction.committed:  # empty, and hoodie.allow.empty.commit=false
         return _nothing(run, tuple(transaction.warnings))
     with phases("services"):

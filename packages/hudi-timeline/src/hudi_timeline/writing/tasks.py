@@ -92,6 +92,7 @@ class WriteContext:
         early: looks at the markers of other writers before a file is begun; None where the options do not ask for it.
         logged: log files of the base files that stored records are taken from (`STORED_IN`); None where there are none.
         evolution: how older files are read by column id, where the table has a schema history; else None.
+        tells_keys: statistics say the new keys of rewritten files, for an index of keys.
     """
 
     storage: Storage
@@ -121,6 +122,7 @@ class WriteContext:
     seed: str = ""
     logged: LoggedFiles | None = None
     evolution: ReadEvolution | None = None
+    tells_keys: bool = False
 
     def reading(self, file: BaseFile) -> Reading | None:
         """Mapping of a base file's columns; None where names tell them."""

@@ -323,6 +323,7 @@ def _merge(
         context.storage, spec, old, incoming,
         observer=partial(new_observer, context), carry=_carried(context, most_deleted),
         guard=guard, counter=counter, limit=context.memory, changes=changes, reading=context.reading(old),
+        tells_keys=context.tells_keys,
     )  # fmt: skip
     confirm(context, guard, *stat.paths)
     return stat

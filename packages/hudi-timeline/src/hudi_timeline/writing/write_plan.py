@@ -37,7 +37,7 @@ from hudi_index.bloom.key_observer import BloomSettings
 from hudi_index.bucket import BucketIndex
 from hudi_index.custom_index.index_class import CustomIndex
 from hudi_index.lookup import BLOOM, CUSTOM, GLOBAL_BLOOM, GLOBAL_KINDS, SIMPLE, LookupTask
-from hudi_timeline import feature_gate, table_config
+from hudi_timeline import feature_gate, metadata_config, table_config
 from hudi_timeline.custom_index.indexed_table import custom_index
 from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
@@ -596,4 +596,5 @@ def write_context(plan: Plan, transaction: Transaction, table: TableConfig) -> W
         seed=f"{c.transaction.seed}\0{transaction.instant}" if c.transaction.seed else "",
         early=early_conflicts.of(transaction, c.transaction, by_bucket=plan.bucket is not None),
         evolution=written_evolution(transaction.snapshot, plan.schema, transaction.instant),
+        tells_keys=metadata_config.has_key_index(table),
     )
