@@ -179,7 +179,7 @@ def _snappy_length(data: memoryview) -> int:
 def compress(
     codec: Codec, data: bytes | memoryview, level: int, strategy: int = zlib.Z_DEFAULT_STRATEGY
 ) -> bytes | memoryview:
-    """`data` compressed in the framing of Apache Hudi's readers; `level` and `strategy` are zlib's."""
+    """`data` compressed as Apache Hudi's readers take it; `level`, `strategy`: zlib's."""
     if codec is Codec.NONE:
         return data
     if codec is Codec.GZ:

@@ -1,4 +1,4 @@
-"""Expression indexes: what statistics of an expression say about the column that it is computed from.
+"""Expression indexes: what bounds of an expression say about its column.
 
 An index of Apache Hudi 1.x, such as one by `from_unixtime(ts, 'yyyy-MM-dd')`, holds the bounds of the expression in
 each file.  Of expressions that ascend with their column these are bounds of the column, by which any filter on it may
@@ -80,7 +80,7 @@ def _definition(name: str, one: Mapping[str, Any]) -> IndexDefinition:
 
 
 def secondary_columns(snapshot: TableSnapshot) -> dict[str, str]:
-    """Column of each secondary index, by the name of its metadata partition; errors as `index_definitions`."""
+    """Columns of secondary indexes by partition; errors as `index_definitions`."""
     return {
         name: one.column
         for name, one in index_definitions(snapshot).items()
@@ -102,7 +102,7 @@ class SourceBounds:
 
 
 def source_bounds(index: IndexDefinition, kind: pa.DataType) -> SourceBounds | None:
-    """Bounds of a column by the statistics of an expression; None for one that says nothing of it.
+    """Bounds of a column by those of an expression; None for one that says nothing.
 
     Args:
         kind: the column's type.
