@@ -15,6 +15,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import plain_wrong_calls
 import pyarrow as pa
 import pytest
 
@@ -44,12 +45,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def seen(folder: Path) -> dict[str, Any]:
     """What the script saw, by scenario."""
+    return _run(SCRIPT, folder)
+
+
+def _run(script: Path, folder: Path) -> dict[str, Any]:
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_", "SPARK_"))}
     env["SPARK_LOCAL_IP"] = "127.0.0.1"  # the name of a machine has not always an address
     env["PYSPARK_PYTHON"] = sys.executable  # as in an activated environment
     env["JAVA_TOOL_OPTIONS"] = QUICK_JVM
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(folder)], env=env, cwd=folder, capture_output=True, text=True
+        [sys.executable, str(script), str(folder)], env=env, cwd=folder, capture_output=True, text=True
     )
     found = [line for line in done.stdout.splitlines() if line.startswith("SEEN ")]
     assert found, done.stdout[-2000:] + done.stderr[-6000:]
@@ -91,6 +96,42 @@ def test_what_fails_says_why_and_changes_nothing(seen: dict[str, Any]) -> None:
     assert "this row is bad" in got["task"]
     assert got["none"] == []
     assert "UNSUPPORTED_DATA_SOURCE_SAVE_MODE" in got["mode"]
+
+
+def _as_it_should_be(name: str, got: dict[str, Any]) -> None:
+    """One typed line of ours with the way, or the condition that Spark names; nothing is written."""
+    if name in plain_wrong_calls.SPARKS_OWN:
+        assert plain_wrong_calls.SPARKS_OWN[name] in got["text"]
+    else:
+        assert len(got["ours"]) == 1, got
+        assert " Remedy: " in got["ours"][0], got
+        assert len(got["ours"][0]) < 900, got
+        assert got["lines"] <= 3 or "STREAM_FAILED" in got["text"], got  # with the stream's state below it
+        assert "Traceback" not in got["text"], got
+    assert got["left"] == got["tables"] == [], name
+
+
+@pytest.mark.parametrize("name", plain_wrong_calls.IN_CI)
+def test_a_wrong_call_without_our_import_is_one_line_of_ours(seen: dict[str, Any], name: str) -> None:
+    _as_it_should_be(name, seen["wrong"][name])
+
+
+@pytest.mark.slow
+def test_all_wrong_calls_without_our_import(folder: Path) -> None:
+    assert len(plain_wrong_calls.CALLS) - len(plain_wrong_calls.SPARKS_OWN) >= 60
+    got = _run(Path(plain_wrong_calls.__file__), folder)
+    assert set(got) == set(plain_wrong_calls.CALLS)
+    for name in got:
+        _as_it_should_be(name, got[name])
+
+
+def test_a_table_of_the_catalog_is_refused_where_spark_asks() -> None:
+    from hudi_spark.datasource import table_schema
+
+    for name in ("OWNER", "location"):
+        with pytest.raises(UnsupportedError, match="tables USING hudi") as e:
+            table_schema({"path": "/t", name: "me"})
+        assert "load(path)" in e.value.remedy
 
 
 def test_looking_for_the_source_imports_nothing_heavy() -> None:

@@ -309,7 +309,10 @@ class WriteFailedError(HudiError):
 
 
 class LibraryError(HudiError):
-    """A dependency failed although table and arguments are valid; the message names its version."""
+    """A dependency failed although table and arguments are valid; the message names its version.
+
+    On Spark also one that the workers' Python lacks.
+    """
 
     code = "HUDI-E0802"
 

@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
+from typing import NoReturn
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -51,6 +52,8 @@ from hudi_format.storage.open import open_storage
 from hudi_format.storage.protocol import Storage
 from hudi_spark.reading.read_tasks import grouped
 from hudi_spark.reading.reader import scan_for
+from hudi_spark.refused_sql import LOAD, SAVE, STREAM_WRITE
+from hudi_spark.runtime.helper_process import one_line
 from hudi_spark.runtime.options import take_option
 from hudi_spark.runtime.python_workers import forget_archives
 from hudi_spark.streaming.table_stream import START, TableStream
@@ -71,6 +74,12 @@ from hudi_timeline.writing.write_plan import APPEND, OVERWRITE
 
 DEFAULT_STAGING_LIMIT = 256 << 20
 """Bytes of Arrow data that one write may have, if the option does not say."""
+_OF_A_TABLE = ("owner", "location", "provider")  # properties that Spark gives to tables that it creates
+_NO_PATH = (
+    "use load(path) or save(path), and for SQL a view: create temporary view v using hudi options (path '...'). A "
+    "table of the catalog (create table ... using hudi) has no use, as Spark does not tell a Python data source its "
+    "location: remove it with drop table, which leaves what is at a LOCATION."
+)
 _ENABLE = "call hudi_spark.enable(spark) before the {}, which then runs on Spark itself."
 
 
@@ -82,7 +91,7 @@ def path_of(options: dict[str, str]) -> str:
             "several paths cannot be read as one table", remedy="give the table's base path."
         )
     if not path:
-        raise OptionError("no path is given", remedy="use load(path) or save(path).", option="path")
+        raise OptionError("no path is given", remedy=_NO_PATH, option="path")
     return path
 
 
@@ -97,8 +106,17 @@ def _scan(options: Mapping[str, str], columns: Sequence[str] | None = None) -> S
     return scan_for(table, config, columns)
 
 
+@one_line()
 def table_schema(options: Mapping[str, str]) -> StructType:
-    """Schema of a read with these options; Spark does not say whether it is a stream."""
+    """Schema of a read with these options; Spark does not say whether it is a stream.
+
+    It asks for it to create a table without columns too, with the table's properties among the options.  Where the
+    statement has columns it asks nothing, and the first use of the table is refused.
+    """
+    if any(name.lower() in _OF_A_TABLE for name in options):
+        raise UnsupportedError(
+            "SQL on tables USING hudi is not supported yet", remedy=f"{SAVE} For queries {LOAD}"
+        )
     if _changes_only_as_stream(options):
         given = dict(options)
         return to_spark_schema(TableStream.of(path_of(given), given).scan(START, START).schema)
@@ -122,6 +140,7 @@ class Files(InputPartition):  # type: ignore[misc]
 class HudiReader(DataSourceReader):  # type: ignore[misc]
     """Batch reader: plans in the driver's helper process, reads in the tasks."""
 
+    @one_line()
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         if _changes_only_as_stream(options):
             raise ConflictingOptionError(
@@ -134,6 +153,7 @@ class HudiReader(DataSourceReader):  # type: ignore[misc]
         # takes other arguments in each version.
         self.schema = to_arrow_schema(schema)
 
+    @one_line()
     def partitions(self) -> Sequence[InputPartition]:
         known = _scan(self.options).schema.names
         scan = _scan(self.options, [n for n in self.schema.names if n in known])
@@ -143,11 +163,15 @@ class HudiReader(DataSourceReader):  # type: ignore[misc]
         return [Files(g) for g in grouped(scan.plan_files())] or [Files(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        tasks = partition.tasks if isinstance(partition, Files) else ()
-        for task in tasks:
+        return _rows_of(partition, self.schema)
+
+
+def _rows_of(partition: InputPartition, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    with one_line():
+        for task in partition.tasks if isinstance(partition, Files) else ():
             for batch in task.to_batches():
-                yield conform(batch, self.schema)
-        forget_archives()
+                yield conform(batch, schema)
+    forget_archives()
 
 
 # --- writing ---------------------------------------------------------------------------------------------
@@ -164,6 +188,7 @@ class Staged(WriterCommitMessage):  # type: ignore[misc]
 class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """Batch writer: stages in the tasks, commits with the local engine."""
 
+    @one_line()
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         """Validate options and schema before a row is evaluated; errors as of `execute`."""
         given = dict(options)
@@ -180,6 +205,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
     def _storage(self) -> Storage:
         return open_storage(self.path, options=self.store)
 
+    @one_line()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         context = TaskContext.get()
         partition, attempt = (context.partitionId(), context.taskAttemptId()) if context else (0, 0)
@@ -209,6 +235,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
                 option=STAGING_LIMIT,
             )
 
+    @one_line()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         staged = [m for m in messages if isinstance(m, Staged) and m.path]
         storage = self._storage()
@@ -285,6 +312,12 @@ def _limit(options: dict[str, str]) -> int:
     return limit
 
 
+@one_line()
+def refuse_stream() -> NoReturn:
+    """Refuse a streaming write, which Spark would otherwise refuse with a traceback of its own."""
+    raise UnsupportedError("writeStream.format('hudi') is not supported yet", remedy=STREAM_WRITE)
+
+
 # Offsets are those of Apache Hudi, `{"commitTime": "<instant>"}`, kept by Spark in the query's checkpoint.
 OFFSET = "commitTime"
 
@@ -292,17 +325,21 @@ OFFSET = "commitTime"
 class HudiStreamReader(DataSourceStreamReader):  # type: ignore[misc]
     """Stream reader: plans each batch in the driver's helper process, reads in the tasks."""
 
+    @one_line()
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         given = dict(options)
         self.stream = TableStream.of(path_of(given), given)
         self.schema = to_arrow_schema(schema)
 
+    @one_line()
     def initialOffset(self) -> dict[str, str]:
         return {OFFSET: self.stream.initial()}
 
+    @one_line()
     def latestOffset(self) -> dict[str, str]:
         return {OFFSET: self.stream.latest()}
 
+    @one_line()
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
         known = self.stream.scan(START, START).schema.names
         columns = [n for n in self.schema.names if n in known]
@@ -310,10 +347,7 @@ class HudiStreamReader(DataSourceStreamReader):  # type: ignore[misc]
         return [Files(g) for g in grouped(scan.plan_files())] or [Files(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        for task in partition.tasks if isinstance(partition, Files) else ():
-            for batch in task.to_batches():
-                yield conform(batch, self.schema)
-        forget_archives()
+        return _rows_of(partition, self.schema)
 
     def commit(self, end: dict[str, str]) -> None:
         """Does nothing: the checkpoint keeps the offset."""

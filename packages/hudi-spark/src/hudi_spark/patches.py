@@ -1,8 +1,8 @@
-"""Patches of PySpark's readers and writers for `format("hudi")`; other formats pass.
+"""Patches of PySpark for `format("hudi")`: readers, writers and the errors of frames.
 
 The methods that configure a reader or writer are wrapped to note what they are told, and still tell the JVM's
 object.  The methods that act look at the notes: for Hudi they run ours, else the original.  The JVM's objects keep
-format and mode to themselves, which is why notes are taken.
+format and mode to themselves, which is why notes are taken.  Other formats pass.
 
 Source: spec "What PySpark lets a Python-only package do", section 5.
 """
@@ -12,8 +12,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
+from pyspark.errors import PySparkException
+from pyspark.errors.exceptions import captured
 from pyspark.sql import SparkSession, readwriter
 from pyspark.sql.catalog import Catalog
 from pyspark.sql.streaming import readwriter as streams
@@ -21,7 +24,16 @@ from pyspark.sql.streaming import readwriter as streams
 from hudi_format.errors import UnsupportedError
 from hudi_spark.reading.reader import load_frame
 from hudi_spark.reading.sql import query_by_path, temporary_view
-from hudi_spark.refused_sql import LOAD, SAVE, may_concern_hudi, refuse_sql, refuse_versions
+from hudi_spark.refused_sql import (
+    LOAD,
+    SAVE,
+    STREAM_WRITE,
+    may_concern_hudi,
+    refuse_sql,
+    refuse_table,
+    refuse_versions,
+)
+from hudi_spark.runtime.java_errors import error_of
 from hudi_spark.runtime.options import add_option, has_bundle, is_hudi, take_option
 from hudi_spark.runtime.settings import HAS_DATA_SOURCES
 from hudi_spark.streaming.spark35_stream import CHECKPOINT, following, load_stream
@@ -258,16 +270,11 @@ def _using(original: Method) -> Method:
     return using
 
 
-_STREAM_WRITE = (
-    "use writeStream.foreachBatch(f), where f(df, id) does df.write.format('hudi').options(...)"
-    ".mode('append').save(path)."
-)
-
-
 def _sql(original: Method) -> Method:
     @functools.wraps(original)
     def sql(self: Any, sqlQuery: str, *args: Any, **kwargs: Any) -> Any:
-        if may_concern_hudi(sqlQuery) and not has_bundle(self):
+        ours = may_concern_hudi(sqlQuery) and not has_bundle(self)
+        if ours:
             if not HAS_DATA_SOURCES:  # from 4.0 on Spark makes such views itself
                 made = temporary_view(self, sqlQuery)
                 if made is not None:
@@ -277,7 +284,12 @@ def _sql(original: Method) -> Method:
             if found is not None:
                 return found
             refuse_sql(self, sqlQuery)
-        return original(self, sqlQuery, *args, **kwargs)
+        try:
+            return original(self, sqlQuery, *args, **kwargs)
+        except PySparkException:
+            if ours:
+                refuse_table(self, sqlQuery)
+            raise
 
     return sql
 
@@ -300,9 +312,20 @@ def _create_table(original: Method) -> Method:
     return create
 
 
+def _converting(original: Method) -> Method:
+    """Wrapper of PySpark's conversion of Java exceptions, for frames of ours that fail when they are run."""
+
+    @functools.wraps(original)
+    def convert(exception: Any) -> Any:
+        found = error_of(exception)
+        return original(exception) if found is None else found
+
+    return convert
+
+
 # --- installing ------------------------------------------------------------------------------------------
 
-_PATCHES: tuple[tuple[type, str, Callable[[Method], Method]], ...] = (
+_PATCHES: tuple[tuple[type | ModuleType, str, Callable[[Method], Method]], ...] = (
     (readwriter.DataFrameReader, "format", _noting(_note_format)),
     (readwriter.DataFrameReader, "schema", _noting(_note_schema)),
     (readwriter.DataFrameReader, "option", _noting(_note_option)),
@@ -330,17 +353,18 @@ _PATCHES: tuple[tuple[type, str, Callable[[Method], Method]], ...] = (
     (streams.DataStreamWriter, "option", _noting(_note_option)),
     (streams.DataStreamWriter, "options", _noting(_note_options)),
     (streams.DataStreamWriter, "queryName", _noting(_note_name)),
-    (streams.DataStreamWriter, "start", _start("writeStream.format('hudi')", _STREAM_WRITE)),
+    (streams.DataStreamWriter, "start", _start("writeStream.format('hudi')", STREAM_WRITE)),
     (
         streams.DataStreamWriter,
         "toTable",
-        _start("writeStream.format('hudi').toTable()", _STREAM_WRITE),
+        _start("writeStream.format('hudi').toTable()", STREAM_WRITE),
     ),
     (SparkSession, "sql", _sql),
     (Catalog, "createTable", _create_table),
+    (captured, "convert_exception", _converting),
 )
 
-_originals: dict[tuple[type, str], tuple[Method, Method]] = {}
+_originals: dict[tuple[type | ModuleType, str], tuple[Method, Method]] = {}
 _active = False
 
 

@@ -16,9 +16,14 @@ from pyspark.sql import SparkSession
 
 from hudi_format.errors import UnsupportedError
 from hudi_format.schema.meta_fields import RECORD_KEY
+from hudi_spark.runtime.options import is_hudi
 from hudi_spark.runtime.settings import HAS_DATA_SOURCES
 
 SAVE = "use df.write.format('hudi').options(...).mode(...).save(path)."
+STREAM_WRITE = (
+    "use writeStream.foreachBatch(f), where f(df, id) does df.write.format('hudi').options(...)"
+    ".mode('append').save(path)."
+)
 LOAD = "use spark.read.format('hudi').load(path), and createOrReplaceTempView(name) for SQL on it."
 
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -29,7 +34,7 @@ _VERSION = re.compile(r"\bhudi\s*\.\s*`[^`]*`\s+(?:for\s+(?:system_)?)?version\s
 _CALL = re.compile(r"\A\s*call\s+(?:\w+\s*\.\s*)*(?P<name>\w+)\s*\(", re.IGNORECASE)
 _CHANGE = re.compile(
     r"(?:\A|\)|\bas\s+select\b.*?)\s*(?P<verb>update|delete\s+from|merge\s+into|insert\s+(?:into|overwrite)(?:\s+table)?)"
-    r"\s+(?P<name>`[^`]+`|\w+)(?!\s*\.)(?=\s|\()",
+    r"\s+(?P<name>(?:`[^`]+`|\w+)(?:\s*\.\s*(?:`[^`]+`|\w+))*+)(?=\s|\(|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
 _MAY_CONCERN_HUDI = re.compile(r"hudi|\A\s*(?:call|update|delete|merge|insert|with)\b", re.IGNORECASE)
@@ -101,10 +106,32 @@ def refuse_sql(spark: SparkSession, text: str) -> None:
         first = bare.split(None, 1)[0].lower()
         remedy = _ROWS.get(verb or first, LOAD)
         raise UnsupportedError("SQL on Hudi tables by path is for queries only", remedy=remedy)
-    if change is not None and _is_of_hudi(spark, change["name"]):
+    if change is not None and _is_view_of_hudi(spark, change["name"]):
         raise UnsupportedError(
             f"{verb.upper()} on {change['name']}, a view of a Hudi table, is not supported yet",
             remedy=_ROWS[verb],
+        )
+
+
+def refuse_table(spark: SparkSession, text: str) -> None:
+    """Refuse changes of the rows of a table USING hudi, which Spark did not run.
+
+    Spark 4 makes such tables in sessions where this package is not enabled.
+
+    Raises:
+        UnsupportedError: naming the statement's kind, and what to do instead.
+    """
+    change = _CHANGE.search(_QUOTED.sub("''", text))
+    if change is None:
+        return
+    name, verb = change["name"], change["verb"].split()[0].lower()
+    try:
+        said = spark.sql(f"describe table extended {name}").where("col_name = 'Provider'").collect()
+    except PySparkException:  # no such table
+        return
+    if any(is_hudi(row.data_type) for row in said):
+        raise UnsupportedError(
+            f"{verb.upper()} on {name}, a table USING hudi, is not supported yet", remedy=_ROWS[verb]
         )
 
 
@@ -119,7 +146,7 @@ def _refuse_call(name: str) -> None:
     )
 
 
-def _is_of_hudi(spark: SparkSession, name: str) -> bool:
+def _is_view_of_hudi(spark: SparkSession, name: str) -> bool:
     """Whether a name is a view of rows with Hudi's meta columns."""
     view: Any = name.strip("`")
     try:

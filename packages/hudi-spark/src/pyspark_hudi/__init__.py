@@ -36,6 +36,11 @@ class DefaultSource(DataSource):  # type: ignore[misc]
 
         return HudiStreamReader(dict(self.options), schema)
 
+    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:
+        from hudi_spark.datasource import refuse_stream
+
+        refuse_stream()
+
     def writer(self, schema: StructType, overwrite: bool) -> Any:
         from hudi_spark.datasource import HudiWriter
 

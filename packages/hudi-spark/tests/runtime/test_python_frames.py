@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from hudi_format.errors import MergeFunctionError, WriteFailedError
-from hudi_spark.runtime.jobs import translate
+from hudi_spark.runtime.java_errors import translate
 from hudi_spark.runtime.python_frames import python_failure
 
 HEAD = "\n  An exception was thrown from the Python worker. Please see the stack trace below.\n"

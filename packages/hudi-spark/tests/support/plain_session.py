@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from plain_wrong_calls import IN_CI, wrong
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -66,6 +67,7 @@ def main(folder: str) -> dict[str, Any]:
     seen: dict[str, Any] = {}
     for scenario in (appends, types, overwrites):
         seen[scenario.__name__] = scenario(spark, f"{folder}/{scenario.__name__}")
+    seen["wrong"] = wrong(spark, f"{folder}/wrong", IN_CI)
     seen["modules"] = sorted(m for m in sys.modules if m.partition(".")[0].startswith("hudi"))
     spark.stop()
     return seen
