@@ -10,12 +10,13 @@ import pytest
 
 from hudi_format.errors import (
     ConflictingOptionError,
+    InstantNotFoundError,
     InvalidOptionError,
     NotAHudiTableError,
     SchemaError,
     TableExistsError,
 )
-from hudi_timeline import HudiTable, read_hudi, write_hudi
+from hudi_timeline import HudiTable, read_hudi, scan_hudi, write_hudi
 
 ROWS = [{"id": 1, "city": "oslo", "fare": 1.5}, {"id": 2, "city": "pune", "fare": None}]
 
@@ -217,3 +218,63 @@ def test_strict_refuses_every_change_of_the_schema_and_merge_adds_columns(path):
     assert HudiTable.open(path).schema.equals(schema)
     write_hudi(path, [{**ROWS[0], "tip": 1}], schema_mode="merge")
     assert HudiTable.open(path).schema.names == [*schema.names, "tip"]
+
+
+@pytest.mark.parametrize(("short", "kind"), [("cow", "COPY_ON_WRITE"), ("MOR", "MERGE_ON_READ")])
+def test_short_names_of_table_types_are_taken(tmp_path, short, kind):
+    rows = [{"id": 1, "v": 1}]
+    write_hudi(tmp_path / "a", rows, key="id", table_type=short)
+    assert HudiTable.open(tmp_path / "a").table_type == kind
+    write_hudi(tmp_path / "a", rows, table_type=short)
+    assert HudiTable.create(tmp_path / "b", rows, record_keys="id", table_type=short).table_type == kind
+
+
+def test_all_reads_have_the_columns_in_the_tables_order(tmp_path):
+    rows = [{"city": "oslo", "id": 1, "fare": 1.0}, {"city": "rome", "id": 2, "fare": 2.0}]
+    write_hudi(tmp_path / "t", rows, key="id", partition_by="city")
+    table = HudiTable.open(tmp_path / "t")
+    names = ["city", "id", "fare"]
+    assert table.schema.names == names
+    reads = [
+        table.read(), table.read(filter="id > 0"), table.read(as_of=table.latest_offset()),
+        table.read(query="read_optimized"), table.read_incremental(None),
+    ]  # fmt: skip
+    assert [scan.schema.names for scan in reads] == [names] * len(reads)
+    assert pa.concat_tables([scan.to_arrow() for scan in reads]).num_rows == 2 * len(reads)
+    assert (
+        table.get([1]).column_names == names == table.head().column_names == list(table.to_pandas().columns)
+    )
+    assert scan_hudi(tmp_path / "t").collect_schema().names() == names
+    meta = table.read(meta_columns=True).schema.names
+    assert meta[5:] == ["id", "fare", "city"], "as Apache Hudi has them"
+
+
+def test_every_commit_says_whether_the_table_can_be_read_as_of_it(tmp_path):
+    keep = {
+        "hoodie.cleaner.commits.retained": "1",
+        "hoodie.keep.min.commits": "20",
+        "hoodie.keep.max.commits": "30",
+    }
+    for n in range(4):
+        write_hudi(tmp_path / "t", [{"id": 1, "v": n}], key="id", options=keep)
+    table = HudiTable.open(tmp_path / "t")
+    found = {}
+    for row in table.inspect.commits().to_pylist():
+        found[row["instant"]] = row["readable"]
+        if row["readable"]:
+            assert table.read(as_of=row["instant"]).count() == 1
+        else:
+            with pytest.raises(InstantNotFoundError):
+                table.read(as_of=row["instant"]).count()
+    assert set(found.values()) == {True, False}
+
+
+def test_keys_are_erased_from_every_file(tmp_path):
+    for n in range(3):
+        write_hudi(tmp_path / "t", [{"id": 1, "v": n}, {"id": 2, "v": n}], key="id", table_type="mor")
+    table = HudiTable.open(tmp_path / "t")
+    assert not table.erase([1], dry_run=True).erased
+    assert table.count() == 2
+    assert table.erase([1]).erased
+    assert table.read().to_arrow().column("id").to_pylist() == [2]
+    assert table.optimize(dry_run=True) is not None

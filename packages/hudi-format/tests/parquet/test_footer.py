@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
 from hudi_format.parquet import _entries
-from hudi_format.parquet.footer import read_entries, read_footer
+from hudi_format.parquet.footer import read_entries, read_footer, schema_part
 from hudi_format.storage.open import open_storage
 
 
@@ -122,3 +122,28 @@ def test_an_entry_that_is_no_text_is_an_error_when_it_is_asked_for(tmp_path):
     assert found.text("good") == "x"
     with pytest.raises(CorruptFileError, match="bad"):
         found.text("bad")
+
+
+def test_footers_of_the_same_columns_begin_with_the_same_bytes(tmp_path):
+    tables = {
+        "a": pa.table({"x": [1, 2], "y": ["a", None]}),
+        "b": pa.table({"x": [3], "y": ["b"]}),
+        "c": pa.table({"x": [1], "y": [1]}),
+        "d": pa.table({"x": [1], "y": ["a"], "z": [{"v": [1]}]}),
+    }
+    footers = {n: memoryview(footer_bytes(_file(tmp_path, t, n))) for n, t in tables.items()}
+    parts = {n: schema_part(f) for n, f in footers.items()}
+    assert parts["a"] == parts["b"]
+    assert len(set(parts.values())) == 3
+    for name, footer in footers.items():
+        assert [n for n in parts if footer[: len(parts[n])] == parts[n]] == [
+            n for n in parts if parts[n] == parts[name]
+        ]
+        for cut in range(len(parts[name])):
+            with pytest.raises(CorruptFileError):
+                schema_part(footer[:cut])
+
+
+def _file(folder, table, name):
+    write(folder, table, name=name, compression="none")
+    return folder / name

@@ -5,13 +5,13 @@ Every call looks at the table anew.  Times of instants are text, sizes are bytes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.errors import InstantNotFoundError, UnsupportedError
+from hudi_format.errors import HudiError, InstantNotFoundError, UnsupportedError
 from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.parquet.footer import read_footer
 from hudi_format.storage.parallel import on_threads
@@ -22,6 +22,7 @@ from hudi_timeline.file_system_view.file_slices import every_slice, newest_slice
 from hudi_timeline.file_system_view.partition_values import partition_columns, partition_table
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, load_snapshot, open_snapshot
 from hudi_timeline.reading.stability import open_writes
+from hudi_timeline.reading.time_travel import earliest_retained, first_open_write
 from hudi_timeline.timeline.action_metadata import (
     RestoreMetadata,
     RestorePlan,
@@ -49,7 +50,7 @@ COMMITS = pa.schema(
         ("partitions", pa.int64()), ("files_added", pa.int64()), ("files_updated", pa.int64()),
         ("file_groups_replaced", pa.int64()), ("rows_written", pa.int64()), ("rows_inserted", pa.int64()),
         ("rows_updated", pa.int64()), ("rows_deleted", pa.int64()), ("bytes_written", pa.int64()),
-        ("write_errors", pa.int64()), ("completed_at", pa.timestamp("ms", "UTC")),
+        ("write_errors", pa.int64()), ("completed_at", pa.timestamp("ms", "UTC")), ("readable", pa.bool_()),
         ("extra", pa.map_(pa.string(), pa.string())),
     ]
 )  # fmt: skip
@@ -139,11 +140,13 @@ class Inspector:
     def commits(self) -> pa.Table:
         """Writes of the active timeline, oldest first, pending ones included (columns: COMMITS).
 
-        A pending write counts nothing.  `extra` is its extra metadata without the
-        schema.
+        A pending write counts nothing.  `readable` says whether the table can be read as of it: its files are there,
+        and no earlier write is pending; null where the last cleaning cannot be read.  `extra` is its extra metadata
+        without the schema.
         """
         rows = []
         snapshot = self._snapshot()
+        readable = self._readable(snapshot.timeline)
         zone = zone_of(snapshot.config.timezone)
         for instant in snapshot.timeline.instants:
             if instant.action not in WRITE_ACTIONS:
@@ -168,10 +171,26 @@ class Inspector:
                     "bytes_written": _total(s.total_write_bytes for s in stats),
                     "write_errors": _total(s.total_write_errors for s in stats),
                     "completed_at": completion_ms(instant, zone) if instant.completed else None,
+                    "readable": readable(instant),
                     "extra": [(k, v) for k, v in metadata.extra.items() if k != "schema"],
                 }
             )
         return pa.Table.from_pylist(rows, COMMITS)
+
+    def _readable(self, timeline: Timeline) -> Callable[[Instant], bool | None]:
+        """Whether the table can be read as of a write of the timeline."""
+        pending = first_open_write(self._storage, timeline)
+        try:
+            oldest: str | None = earliest_retained(self._storage, timeline)
+        except HudiError:  # of a clean that `verify` tells of
+            oldest = None
+
+        def readable(instant: Instant) -> bool | None:
+            if not instant.completed or (pending is not None and instant.time >= pending.time):
+                return False
+            return None if oldest is None else instant.time >= oldest
+
+        return readable
 
     def history(self, limit: int | None = None) -> pa.Table:
         """Completed writes of the active timeline, newest first (columns: COMMITS)."""

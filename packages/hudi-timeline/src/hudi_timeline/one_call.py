@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.compute as pc
-
 from hudi_format.errors import ConflictingOptionError, NotAHudiTableError
 from hudi_format.storage.open import open_storage, without_hadoop_options
 from hudi_timeline import table_config
 from hudi_timeline.options.table_options import PARTITION, PRECOMBINE, RECORD_KEY, TABLE_NAME, TABLE_TYPE
 from hudi_timeline.options.user_options import as_options, with_waiting
 from hudi_timeline.options.write_options import OPERATION
+from hudi_timeline.reading.filters import Condition
 from hudi_timeline.reading.queries import META_BY_DEFAULT, Moment
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.table import HudiTable
@@ -50,7 +49,7 @@ def write_hudi(
             travel still reads the earlier ones.  "ignore" and "error": write only where there is no table.
         operation: instead of the upsert of "append", such as "insert" or "bulk_insert".
         name: of a new table; its folder's if not given.
-        table_type: of a new table: COPY_ON_WRITE, if not given, or MERGE_ON_READ.
+        table_type: of a new table: COPY_ON_WRITE ("cow"), if not given, or MERGE_ON_READ ("mor").
         schema_mode, dry_run: as of the writes of `HudiTable`.
         options: further options of the write and of a new table.
         write_retries, lock_wait: as of `HudiTable.open`.
@@ -61,7 +60,7 @@ def write_hudi(
         NotAHudiTableError: something else is there.
         SchemaError, MissingColumnError, OptionError: before anything is written.
     """
-    from hudi_timeline.writing.table_creation import name_of, names_in
+    from hudi_timeline.writing.table_creation import name_of, names_in, type_named
     from hudi_timeline.writing.writes import with_schema_mode, write
 
     given = with_waiting(as_options(options), write_retries, lock_wait)
@@ -71,7 +70,8 @@ def write_hudi(
     for option, columns in ((RECORD_KEY, key), (PARTITION, partition_by), (PRECOMBINE, ordering)):
         if columns is not None:
             named[option] = ",".join(names_in(columns))
-    for option, text in ((TABLE_TYPE, table_type), (TABLE_NAME, name)):
+    kind = None if table_type is None else type_named(table_type)
+    for option, text in ((TABLE_TYPE, kind), (TABLE_NAME, name)):
         if text is not None:
             named[option] = text
     twice = [o for o, value in named.items() if given.get(o, value) != value]
@@ -112,7 +112,7 @@ def _has_keys(storage: Any) -> bool:
 
 
 def read_hudi(
-    uri: str | PathLike[str], columns: str | Sequence[str] | None = None, filter: str | pc.Expression | None = None,
+    uri: str | PathLike[str], columns: str | Sequence[str] | None = None, filter: Condition | None = None,
     *, as_of: Moment | None = None, meta_columns: bool = META_BY_DEFAULT, options: Mapping[str, object] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Scan:  # fmt: skip

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from hudi_timeline.writing.writes import Rules
 
 Columns: TypeAlias = str | Sequence[str] | None
-Filter: TypeAlias = str | pc.Expression | None
+Filter: TypeAlias = str | pc.Expression | Sequence[Any] | None
 Options: TypeAlias = Mapping[str, object] | None
 Validators: TypeAlias = "Sequence[Validator]"
 
@@ -110,7 +110,8 @@ class HudiTable:
         """The table at `uri`: a local path, any URL of fsspec, or an open `Storage`.
 
         Args:
-            storage_options: for fsspec: credentials, endpoints.
+            storage_options: for fsspec: credentials, endpoints; also by the names of other libraries
+                (`AWS_ACCESS_KEY_ID`, `s3.access-key-id`).
             options: for all calls of this object; Hadoop's of the store (`fs.s3a.access.key`) are translated.
             write_retries: how often a write that lost to another one is run again
                 (`hoodie.write.num.retries.on.conflict.failures`).
@@ -138,7 +139,7 @@ class HudiTable:
         Args:
             schema: the data columns, without meta columns; or data that has them, in any form that a write takes.
             name: of the table; its folder's if not given.
-            table_type: COPY_ON_WRITE, if not given, or MERGE_ON_READ.
+            table_type: COPY_ON_WRITE ("cow"), if not given, or MERGE_ON_READ ("mor").
             record_keys: columns that identify a record within its partition; nested ones by dot path.  One text stands
                 for one column, here and in the next two.
             partition_fields: columns of the partition path.
@@ -216,15 +217,15 @@ class HudiTable:
         """Rows of the newest snapshot, or of an earlier one.
 
         Args:
-            columns: the columns to give, in that order; None for all.  Values of partition columns are those of the
-                partition path, and they come last, as in Apache Hudi; in a snapshot of a merge-on-read table they are
-                those of the files, in the table's order.  From table version 8 on all stay there.
-            filter: the rows to give: text such as "city = 'sf' and ts > 5" (see `hudi_timeline.reading.filters`), or a
-                pyarrow expression.  It may name columns that are not given.
+            columns: the columns to give, in that order; None for all, in the table's order.  Values of partition
+                columns are those of the partition path; in a snapshot of a merge-on-read table, and from table version
+                8 on in any, they are those of the files.
+            filter: the rows to give: text such as "city = 'sf' and ts > 5" (see `hudi_timeline.reading.filters`), a
+                pyarrow expression, or tuples as pyarrow.parquet takes them.  It may name columns that are not given.
             query: "snapshot", or "read_optimized": of a merge-on-read table the base files alone.
             as_of: time travel: what the table held at that time.
-            meta_columns: whether the `_hoodie_*` columns are among all columns; `columns` and `filter` may name them in
-                any case.
+            meta_columns: whether all columns are those that Apache Hudi gives: the `_hoodie_*` columns first, and
+                those whose values come from partition paths last; `columns` and `filter` may name them in any case.
             on_missing: what to do where files of that state are gone, cleaned in most cases: "error"; or "skip", which
                 as Apache Hudi gives the rows of what is left, with a warning and `complete` False.
             options: `hoodie.*` read options.  With `hoodie.metadata.enable=true` the metadata table says which files
@@ -241,7 +242,7 @@ class HudiTable:
         )  # fmt: skip
 
     def read_incremental(
-        self, begin: Moment, end: Moment | None = None, *, columns: Columns = None, filter: Filter = None,
+        self, begin: Moment | None, end: Moment | None = None, *, columns: Columns = None, filter: Filter = None,
         query: str = SNAPSHOT, meta_columns: bool = queries.META_BY_DEFAULT, on_missing: str | None = None,
         order: str | None = None, options: Options = None,
     ) -> Scan:  # fmt: skip
@@ -251,7 +252,7 @@ class HudiTable:
         from table version 8 on the times at which commits were completed (`inspect.timeline()` has them).
 
         Args:
-            begin: exclusive; "000" for the table's start.
+            begin: exclusive; "000" or None for the table's start.
             end: inclusive; None for the newest completed commit.
             query: "read_optimized": of a merge-on-read table the rows that came into its base files in the range.
             on_missing: what to do where commits after `begin` were archived: "error"; "full_scan", which reads the
@@ -279,7 +280,7 @@ class HudiTable:
         )  # fmt: skip
 
     def read_changes(
-        self, begin: Moment, end: Moment | None = None, *, columns: Columns = None, filter: Filter = None,
+        self, begin: Moment | None, end: Moment | None = None, *, columns: Columns = None, filter: Filter = None,
         images: str = JSON, on_missing: str | None = None, order: str | None = None, options: Options =
         None,
     ) -> Scan:  # fmt: skip
@@ -372,7 +373,9 @@ class HudiTable:
         kept = self._kept[1] if as_of is None else None
         scan_of = partial(self.read, as_of=as_of, meta_columns=True)
         rows = newest_rows(scan_of, self._storage, keys, partitions, self._commits, given, kept)
-        return rows if meta_columns else rows.select(without_meta(rows.schema).names)
+        if meta_columns:
+            return rows
+        return rows.select(queries.in_order(without_meta(rows.schema).names, self.schema))
 
     def duplicates(
         self, *, partitions: Sequence[str] | None = None, across_partitions: bool = False, options: Options = None
@@ -407,6 +410,16 @@ class HudiTable:
         from hudi_timeline.keys.erasure import erasure_report
 
         return erasure_report(self._storage, self._given(options), keys, commits=self._commits)
+
+    def erase(self, keys: Keys, *, dry_run: bool = False, options: Options = None) -> ErasureReport:
+        """Erase keys from every file below the table, earlier states too, and tell what is left.
+
+        It deletes their rows and runs the services of `erasure_report`; what these leave is in `by_hand`.
+        """
+        from hudi_timeline.keys.erasure import erase
+
+        look = partial(self.erasure_report, keys, options=options)
+        return look() if dry_run else erase(self, look)
 
     def check_merge(
         self, merge: str | Mapping[str, str] | MergeFunction | None = None, *, payload: str | None = None,
@@ -651,6 +664,10 @@ class HudiTable:
             self._service(options, dry_run=dry_run), num_buckets=num_buckets, partitions=partitions, engine=engine,
             mode=mode, plan=plan, dry_run=dry_run, run=run,
         )  # fmt: skip
+
+    def optimize(self, *, dry_run: bool = False, options: Options = None) -> CompactionResult:
+        """Alias of `compact`, by the name that other table formats have for it."""
+        return self.compact(dry_run=dry_run, options=options)
 
     def log_compact(
         self, *, mode: str = "schedule_and_execute", instant: str | None = None, dry_run: bool = False,

@@ -212,3 +212,31 @@ def test_any_text_is_a_filter_or_a_typed_error(text):
         parse(text, ROWS.schema)
     except (InvalidOptionError, MissingColumnError):
         return
+
+
+@pytest.mark.parametrize(
+    ("given", "ids"),
+    [
+        ([("city", "=", "sf")], [1]),
+        (("city", "=", "sf"), [1]),
+        ([("id", ">", 1), ("id", "<=", 3)], [2, 3]),
+        ([[("id", "=", 1)], [("id", "=", 3), ("fare", ">", 1)]], [1, 3]),
+        ([("id", "in", [1, 4])], [1, 4]),
+        ([("day", ">=", date(2020, 1, 3))], [3, 4]),
+    ],
+)
+def test_tuples_are_taken_as_pyarrow_takes_them(given, ids):
+    assert kept(given) == ids
+
+
+def test_tuples_that_say_nothing_are_refused():
+    for wrong in ([("city", "~", "sf")], [("city", "=")], [[]], [5], ["city = 'sf'"]):
+        with pytest.raises(InvalidOptionError, match="tuples") as e:
+            make_predicate(wrong, ROWS.schema)
+        assert "('city', '=', 'sf')" in e.value.remedy
+    with pytest.raises(TypeError, match="empty list"):
+        make_predicate([], ROWS.schema)
+    with pytest.raises(MissingColumnError, match="'citi'"):
+        make_predicate([("citi", "=", "sf")], ROWS.schema)
+    with pytest.raises(SchemaError):
+        make_predicate([("city", ">", 5)], ROWS.schema)

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pytest
 
-from hudi_format.errors import InstantNotFoundError, MissingColumnError, UnsupportedError
+from hudi_format.errors import CorruptFileError, InstantNotFoundError, MissingColumnError, UnsupportedError
 from hudi_timeline import HudiTable, read_hudi, scan_hudi, write_hudi
+from hudi_timeline.reading import other_engines
 from hudi_timeline.reading.scan import Scan
 
 CITIES = ("oslo", "pune", "rome")
@@ -137,7 +138,7 @@ def test_names_of_files_are_no_patterns(tmp_path, partition):
         path, [{"id": "1", "p": partition, "v": 1}, {"id": "2", "p": "a", "v": 2}], key="id", partition_by="p"
     )
     own_scan(read_hudi(path))
-    assert read_hudi(path).to_duckdb(duckdb.connect()).filter("id = '1'").fetchall() == [("1", 1, partition)]
+    assert read_hudi(path).to_duckdb(duckdb.connect()).filter("id = '1'").fetchall() == [("1", partition, 1)]
 
 
 def test_nested_values_come_by_way_of_arrow(tmp_path):
@@ -307,3 +308,32 @@ def test_a_relation_without_columns_is_refused(table, filter):
     with pytest.raises(UnsupportedError, match="the scan has none") as e:
         table.read([], filter).to_duckdb(duckdb.connect())
     assert "count()" in e.value.remedy
+
+
+def test_files_of_one_schema_are_opened_once(tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    for city in CITIES:
+        write_hudi(path, [{"id": 1, "city": city, "fare": 1.0}], key="id", partition_by="city")
+    opened = []
+    plain = other_engines.open_parquet
+    monkeypatch.setattr(other_engines, "open_parquet", lambda *a, **k: opened.append(a) or plain(*a, **k))
+    scan = read_hudi(path)
+    assert own_scan(scan)
+    assert len(opened) == 2, "once for DuckDB, once for pyarrow's dataset of it"
+    write_hudi(path, [{"id": 2, "city": "oslo", "fare": 1.0, "new": 1}])
+    opened.clear()
+    read_hudi(path, ["id", "city"]).to_duckdb(duckdb.connect())
+    assert len(opened) == 2, "one for each schema"
+
+
+def test_a_damaged_footer_is_an_error_that_names_the_file(tmp_path):
+    path = str(tmp_path / "t")
+    write_hudi(path, ROWS, key="id", partition_by="city")
+    file = sorted((tmp_path / "t").rglob("*.parquet"))[-1]
+    data = bytearray(file.read_bytes())
+    begin = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    data[begin : begin + 4] = b"\xff" * 4
+    file.write_bytes(data)
+    with pytest.raises(CorruptFileError) as e:
+        read_hudi(path).to_duckdb(duckdb.connect())
+    assert e.value.file.endswith(file.name)

@@ -86,7 +86,7 @@ def test_columns_are_given_as_asked(made):
         "p",
         "_hoodie_record_key",
     ]
-    assert table.read(meta_columns=False).to_arrow().column_names == ["id", "v", "note", "p"]
+    assert table.read(meta_columns=False).to_arrow().column_names == ["id", "p", "v", "note"]
     assert table.read(["p"]).to_arrow().column("p").to_pylist() == ["a"] * 3 + ["b"] * 3
     assert table.read([]).to_arrow().num_columns == 0
     with pytest.raises(MissingColumnError, match="'note'"):

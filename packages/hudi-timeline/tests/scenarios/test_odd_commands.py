@@ -6,7 +6,7 @@ import sys
 import pyarrow as pa
 import pytest
 import typer
-from click import Group, UsageError
+from click import UsageError
 from click.testing import CliRunner
 
 from hudi_format.errors import HudiError, SchemaError
@@ -22,13 +22,18 @@ COMMAND = typer.main.get_command(app)
 
 def commands(group, prefix=()):
     for name, command in sorted(group.commands.items()):
-        if isinstance(command, Group):
+        if hasattr(command, "commands"):  # click's group, or typer's own copy of it
             yield from commands(command, (*prefix, name))
         else:
             yield (*prefix, name), command
 
 
 COMMANDS = dict(commands(COMMAND))
+
+
+def test_commands_of_groups_are_among_them():
+    names = {" ".join(name) for name in COMMANDS}
+    assert {"show", "compact run", "index rebuild", "config list", "alter add", "repair findings"} <= names
 
 
 @pytest.fixture(scope="module")

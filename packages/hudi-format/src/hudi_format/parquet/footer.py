@@ -23,6 +23,7 @@ from hudi_format.errors import (
     StorageError,
     UnsupportedError,
 )
+from hudi_format.parquet.thrift import I32, LISTS, Cursor
 from hudi_format.schema.avro import from_avro
 from hudi_format.storage.open import open_sized
 from hudi_format.storage.protocol import Storage
@@ -141,6 +142,24 @@ def footer_bytes(source: pa.NativeFile) -> memoryview:
         source.seek(size - needed)
         end = memoryview(source.read_buffer(needed)).cast("B")
     return memoryview(end)[len(end) - needed : len(end) - _TAIL]
+
+
+def schema_part(footer: memoryview) -> bytes:
+    """Bytes of a footer up to the end of its schema; footers that begin with the same have the same columns.
+
+    Raises:
+        CorruptFileError: it is no footer.
+    """
+    cursor = Cursor(bytes(footer))
+    try:
+        for wanted, kinds in ((1, (I32,)), (2, LISTS)):  # FileMetaData: version, schema
+            number, kind = cursor.field(wanted - 1)
+            if number != wanted or kind not in kinds:
+                raise ValueError(f"field {number} of type {kind} instead of {wanted}")
+            cursor.skip(kind)
+    except ValueError as e:
+        raise CorruptFileError(f"the base file cannot be read as Parquet: {e}") from None
+    return cursor.data[: cursor.at]
 
 
 def _footer_length(end: bytes, length: int, size: int) -> int:

@@ -88,13 +88,24 @@ class Cursor:
             out.append(self.fields())
         return out
 
+    def field(self, last: int = 0) -> tuple[int, int]:
+        """Number and type of a struct's next field, whose value follows; 0 and 0 at its end."""
+        byte = self._byte()
+        if not byte:
+            return 0, 0
+        if not byte & 15:
+            raise ValueError("Thrift's type 0")
+        return (self.varint() >> 1 if byte < 16 else last + (byte >> 4)), byte & 15
+
     def fields(self, depth: int = 0) -> Fields:
         """Fields of a struct."""
         out: Fields = []
         last = 0
-        while byte := self._byte():
-            number = self.varint() >> 1 if byte < 16 else last + (byte >> 4)
-            begin, kind = self.at, byte & 15
+        while True:
+            number, kind = self.field(last)
+            if not kind:
+                break
+            begin = self.at
             if kind not in BOOLEANS:  # a field's own boolean is its type
                 self.skip(kind, depth)
             out.append((number, kind, self.data[begin : self.at]))

@@ -15,6 +15,7 @@ from hudi_format.storage.hadoop_options import (
     without_hadoop_options,
 )
 from hudi_format.storage.local import LocalStorage
+from hudi_format.storage.other_names import by_fsspec_names
 from hudi_format.storage.protocol import (
     FileInfo,
     FlushingStorage,
@@ -85,7 +86,8 @@ def open_storage(
 
     Args:
         uri: or a storage that is open already, which is given back.
-        storage_options: for fsspec: credentials, endpoints.
+        storage_options: for fsspec: credentials, endpoints; also by the names of other libraries
+            (`AWS_ACCESS_KEY_ID`, `s3.access-key-id`).
         options: a call's options; those of Hadoop's file systems among them (`fs.s3a.access.key` and so on)
             are translated.
 
@@ -103,7 +105,8 @@ def open_storage(
     from hudi_format.storage.remote import FsspecStorage
 
     translated = storage_options_of(text, options or {})
-    return FsspecStorage(text, with_given(translated, dict(storage_options or {}), text))
+    given = by_fsspec_names(text, storage_options or {})
+    return FsspecStorage(text, with_given(translated, given, text))
 
 
 def open_beside(storage: Storage, uri: str) -> Storage:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -29,7 +30,6 @@ Across = Annotated[
     bool, typer.Option("--across-partitions", help="A key is to be there once in the whole table.")
 ]
 # A plan is of what is seen: what one lays bare, such as the logs of the deletes, the next one takes away.
-_ROUNDS = 3
 Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows to print at most; 0 for all.")]
 
 
@@ -115,15 +115,11 @@ def forget(
     storage: StorageOptions = None,
 ) -> None:
     """List every file that holds the keys, and what erases them; exit code 1 if any does."""
+    from hudi_timeline.keys.erasure import erase
+
     table = open_table(path, storage, option)
-    report = table.erasure_report(keys)
-    for _ in range(_ROUNDS if execute else 0):
-        if not report.plan:
-            break
-        for step in report.plan:
-            print(f"{step}: {step.why}", file=sys.stderr)
-            step.run(table)
-        report = table.erasure_report(keys)
+    look = partial(table.erasure_report, keys)
+    report = erase(table, look, lambda s: print(f"{s}: {s.why}", file=sys.stderr)) if execute else look()
     show_rows(report.traces, output)
     for step in report.plan:
         print(f"next: {step}: {step.why}", file=sys.stderr)

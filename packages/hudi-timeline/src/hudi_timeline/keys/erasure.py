@@ -8,7 +8,7 @@ commits say.  The plan is what to run next; the report after it says what remain
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -55,6 +55,8 @@ METADATA_TABLE, TIMELINE, ARCHIVE, BACKUP = "metadata table", "timeline", "archi
 ELSEWHERE, OUTSIDE = "other file", "quarantine"
 
 _THREADS = 4
+# Of looking and running: what one plan leaves behind the next one takes.
+_ROUNDS = 3
 
 TRACES = pa.schema(
     [
@@ -151,6 +153,29 @@ def erasure_report(
     table = pa.Table.from_pylist(rows, TRACES)
     plan, by_hand = _plan(snapshot, rows)
     return ErasureReport(tuple(wanted.keys.to_pylist()), files, table, plan, by_hand)
+
+
+def erase(
+    table: object,
+    report: Callable[[], ErasureReport],
+    told: Callable[[ErasureStep], None] = lambda step: None,
+) -> ErasureReport:
+    """Report after its plan was run, and that of the report after it, until nothing is left that services take away.
+
+    Args:
+        table: the `HudiTable`.
+        report: looks for the keys.
+        told: is given each step before it runs.
+    """
+    found = report()
+    for _ in range(_ROUNDS):
+        for step in found.plan:
+            told(step)
+            step.run(table)
+        if not found.plan:
+            break
+        found = report()
+    return found
 
 
 def _row(trace: Trace, state: str, path: str, savepoints: Sequence[str]) -> dict[str, object]:

@@ -5,6 +5,9 @@ Text: comparisons (`=`, `==`, `<>`, `!=`, `<`, `<=`, `>`, `>=`), `[NOT] IN (...)
 single quotes (`''` is one quote), names bare, in backticks or in double quotes, fields of structs after dots;
 `DATE '...'` and `TIMESTAMP '...'` are allowed and not needed: a literal takes the type of the column beside it.  A
 comparison with a null is not true, as in SQL.
+
+Tuples `(column, operator, value)` are taken as `pyarrow.parquet.read_table` takes them: all of a list must hold, or one
+of several lists.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,7 +33,11 @@ _SQL = "`hudi sql` and Scan.to_duckdb() take all of SQL"
 _HELP = "write e.g. \"city = 'sf' and ts > 5\"; see hudi_timeline.reading.filters for all that is understood."
 
 
-def make_predicate(filter: str | pc.Expression, schema: pa.Schema) -> Predicate:
+Condition: TypeAlias = str | pc.Expression | Sequence[Any]
+"""Text, a pyarrow expression, or tuples."""
+
+
+def make_predicate(filter: Condition, schema: pa.Schema) -> Predicate:
     """The filter as a predicate over the columns of `schema`.
 
     Raises:
@@ -43,8 +51,14 @@ def make_predicate(filter: str | pc.Expression, schema: pa.Schema) -> Predicate:
         expression = _all(parts)
     elif isinstance(filter, pc.Expression):
         parts, expression, text = [filter], filter, str(filter)
+    elif isinstance(filter, (list, tuple)) and filter:
+        expression = _of_tuples(filter)
+        parts, text = [expression], str(filter)
     else:
-        raise TypeError(f"filter must be text or a pyarrow.compute.Expression, not {type(filter).__name__}")
+        raise TypeError(
+            "filter must be text, a pyarrow.compute.Expression or a list of tuples (column, operator, value), not "
+            + ("an empty list" if isinstance(filter, (list, tuple)) else type(filter).__name__)
+        )
     _check_length(expression)
     try:
         filtered(pa.Table.from_batches([], schema), expression)
@@ -57,6 +71,21 @@ def make_predicate(filter: str | pc.Expression, schema: pa.Schema) -> Predicate:
         raise _misfit(text, e) from None
     inner = tuple(Predicate(p, _columns_of(p, schema), str(p)) for p in parts) if len(parts) > 1 else ()
     return Predicate(expression, _columns_of(expression, schema), text, inner)
+
+
+def _of_tuples(filter: Sequence[Any]) -> pc.Expression:
+    """The expression of tuples `(column, operator, value)`."""
+    from pyarrow.parquet import filters_to_expression
+
+    given = [filter] if isinstance(filter[0], str) else list(filter)
+    try:
+        return filters_to_expression(given)
+    except (ValueError, TypeError, IndexError, pa.ArrowException) as e:
+        raise InvalidOptionError(
+            f"cannot read the filter {filter!r}: {str(e).splitlines()[0]}",
+            remedy="give tuples of column, operator (=, !=, <, <=, >, >=, in, not in) and value, "
+            "such as [('city', '=', 'sf'), ('ts', '>', 5)].",
+        ) from None
 
 
 def _all(parts: Sequence[pc.Expression]) -> pc.Expression:

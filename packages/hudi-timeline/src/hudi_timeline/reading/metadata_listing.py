@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from hudi_format.errors import CorruptFileError, MissingFileError, NotAHudiTableError
+from hudi_format.errors import CorruptFileError, MissingFileError, NotAHudiTableError, UnsupportedError
 from hudi_format.file_names import META_DIR, PARTITION_METADATA
 from hudi_format.log.scanner import BlockScope
 from hudi_format.model import FileSlice
@@ -24,7 +24,7 @@ from hudi_timeline.file_system_view.listing import Listing, PartitionFilter, lis
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot, open_snapshot
 from hudi_timeline.metadata_config import FILES, FOLDER
 from hudi_timeline.metadata_table.reader import trusted_scope
-from hudi_timeline.table_config import load
+from hudi_timeline.table_config import PROPERTIES_FILE, load
 from hudi_timeline.timeline.active_timeline import Timeline
 
 NOT_LISTED = "not listed"
@@ -140,11 +140,23 @@ def differences(storage: Storage) -> list[Difference]:
     """Sorted differences between metadata table and storage; [] for a correct metadata table.
 
     Files of a write that is under way are in storage only: ask while nobody writes.
+
+    Raises:
+        UnsupportedError: the table has no metadata table.
+        NotAHudiTableError: there is no table.
     """
+    config = load(storage)
+    if storage.info(f"{FOLDER}/{PROPERTIES_FILE}") is None:
+        raise UnsupportedError(
+            "the table has no metadata table to compare with its files",
+            table=storage.uri,
+            remedy="verify() finds what is wrong with the files; hoodie.metadata.enable=true makes a metadata table "
+            "with the next write.",
+        )
     listed = list_by_metadata(storage).files
     stored = {
         p: {f.name: f.size for f in files if not f.name.startswith(PARTITION_METADATA)}
-        for p, files in list_table(storage, load(storage)).files.items()
+        for p, files in list_table(storage, config).files.items()
         if p != META_DIR
     }
     out = []

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
 
-from hudi_format.errors import UnsupportedError
+from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.keygen.key_generator import is_provided, kind_of
-from hudi_format.parquet.footer import open_parquet
+from hudi_format.parquet.footer import footer_bytes, open_parquet, reading, schema_part
+from hudi_format.parquet.row_groups import row_groups
 from hudi_format.storage.local import LocalStorage
 from hudi_format.storage.parallel import side_by_side
 from hudi_timeline.reading.plan import BATCH_ROWS
@@ -27,7 +27,6 @@ from hudi_timeline.reading.task import ReadTask
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow.parquet as pq
 
     from hudi_timeline.reading.scan import Scan
 
@@ -139,7 +138,9 @@ def _files_of(scan: Scan) -> _Files:
             format.make_fragment(task.path, filesystem=files, file_size=max(task.size, 0) or None)
         )
         filters.append(task.filter)
-    forms = set(side_by_side(partial(_checked_form, scan), plain, _FOOTERS, "hudi-footers"))
+    # One after the other what the disk gives at once, and what takes Python's lock: a remote store is waited for.
+    at_once = 1 if scan.storage.is_local else _FOOTERS
+    forms = set(side_by_side(_Forms(scan).checked, plain, at_once, "hudi-footers"))
     schema = (
         pa.schema([*scan.schema, *(f for f in tasks[0].needed if f.name not in scan.schema.names)])
         if tasks
@@ -229,53 +230,73 @@ def paths_are_values(scan: Scan) -> bool:
     return name is None or (is_provided(name) and kind_of(name) in ("SIMPLE", "COMPLEX", "NON_PARTITION"))
 
 
-def _checked_form(scan: Scan, task: ReadTask) -> str | None:
-    """The form in which a file has the columns that are asked for; None where it lacks one, or has a nested one.
+class _Forms:
+    """Forms of the columns of a scan's files, checked against the scan.
 
-    Raises:
-        UnsupportedError: it has another type for a column than the table has now.
+    Footers with the same schema have the same form, and most files of a table have the same schema: Arrow is asked for
+    the first of them only.
     """
-    names = scan.schema.names
-    file = open_parquet(scan.storage, task.path)
-    try:
-        own: pa.Schema = file.schema_arrow
-        columns = map(file.schema.column, range(len(file.schema)))
-        # Text, as columns of a closed file may not be looked at.
-        stored = {c.path: (c.physical_type, str(c.logical_type)) for c in columns if c.path in names}
-        other = _unlike_path(file, task.constants)
-    finally:
-        file.close(force=True)
-    if other:
-        raise _refused(scan, f"{task.path} has another value of {other} than its partition path")
-    for field in task.needed:
-        index = own.get_field_index(field.name)
-        if index < 0 and task.constants is not None and field.name in task.constants.schema.names:
-            raise _refused(scan, f"column {field.name} is in the partition paths alone")
-        if index >= 0 and own.field(index).type != field.type:
-            raise _refused(scan, f"{task.path} has column {field.name} as {own.field(index).type}")
-    return str([stored[n] for n in names]) if len(stored) == len(names) else None
+
+    def __init__(self, scan: Scan) -> None:
+        self._scan = scan
+        self._known: dict[bytes, str | None] = {}
+
+    def checked(self, task: ReadTask) -> str | None:
+        """The form in which a file has the columns that are asked for; None where it lacks one, or has a nested one.
+
+        Raises:
+            UnsupportedError: it has another type for a column than the table has now, or other values than its path.
+            MissingFileError, CorruptFileError: naming the file.
+        """
+        storage = self._scan.storage
+        try:
+            with reading(storage, task.path), storage.open_input(task.path) as source:
+                footer = footer_bytes(source)
+                other = _unlike_path(footer, task.constants)
+                form = next((f for s, f in list(self._known.items()) if footer[: len(s)] == s), ...)
+                if form is ...:
+                    form = self._known[schema_part(footer)] = self._form(task)
+        except (CorruptFileError, UnsupportedError) as e:
+            raise e.at(table=storage.uri, file=e.file or task.path) from e.__cause__
+        if other:
+            raise _refused(self._scan, f"{task.path} has another value of {other} than its partition path")
+        return form
+
+    def _form(self, task: ReadTask) -> str | None:
+        names = self._scan.schema.names
+        file = open_parquet(self._scan.storage, task.path)
+        try:
+            own: pa.Schema = file.schema_arrow
+            columns = map(file.schema.column, range(len(file.schema)))
+            # Text, as columns of a closed file may not be looked at.
+            stored = {c.path: (c.physical_type, str(c.logical_type)) for c in columns if c.path in names}
+        finally:
+            file.close(force=True)
+        for field in task.needed:
+            index = own.get_field_index(field.name)
+            if index < 0 and task.constants is not None and field.name in task.constants.schema.names:
+                raise _refused(self._scan, f"column {field.name} is in the partition paths alone")
+            if index >= 0 and own.field(index).type != field.type:
+                raise _refused(self._scan, f"{task.path} has column {field.name} as {own.field(index).type}")
+        return str([stored[n] for n in names]) if len(stored) == len(names) else None
 
 
-def _unlike_path(file: pq.ParquetFile, constants: pa.RecordBatch | None) -> str:
+def _unlike_path(footer: memoryview, constants: pa.RecordBatch | None) -> str:
     """A column in which a file has, by its statistics, another value than its partition path; "" for none.
 
     Of null, of which paths have the same text as of other values, and of text, which may look encoded, or like a level
     in Hive style, and is neither.
     """
-    metadata = file.metadata
-    leaves = {file.schema.column(n).path: n for n in range(len(file.schema))}
-    names: list[str] = [] if constants is None else constants.schema.names
-    for name in names:
-        value = constants.column(name)[0]  # type: ignore[union-attr]
-        if name not in leaves or (value.is_valid and not pa.types.is_string(value.type)):
-            continue
-        for group in map(metadata.row_group, range(metadata.num_row_groups)):
-            found = group.column(leaves[name]).statistics
-            if found is None or not found.has_null_count:
+    values = {} if constants is None else {n: constants.column(n)[0] for n in constants.schema.names}
+    told = {n: v for n, v in values.items() if not v.is_valid or pa.types.is_string(v.type)}
+    for group in row_groups(footer, told) if told else ():
+        for name, value in told.items():
+            found = group.columns.get(name)
+            if found is None:
+                continue
+            if found.nulls is None or found.nulls != (0 if value.is_valid else group.num_rows):
                 return name
-            if found.null_count != (0 if value.is_valid else group.num_rows):
-                return name
-            if value.is_valid and not (found.has_min_max and found.min == found.max == value.as_py()):
+            if value.is_valid and not found.low == found.high == value.as_py().encode():
                 return name
     return ""
 

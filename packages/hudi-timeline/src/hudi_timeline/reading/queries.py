@@ -12,7 +12,6 @@ from datetime import date
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
 from hudi_format.schema.meta_fields import without_meta
@@ -37,10 +36,10 @@ from hudi_timeline.options.read_config import (
     ReadConfig,
     parse_read_options,
 )
-from hudi_timeline.reading.filters import all_of, make_predicate
+from hudi_timeline.reading.filters import Condition, all_of, make_predicate
 from hudi_timeline.reading.plan import JSON, STRUCT
 from hudi_timeline.reading.scan import Scan
-from hudi_timeline.reading.snapshot_query import SnapshotSource, snapshot_schema
+from hudi_timeline.reading.snapshot_query import START, SnapshotSource, snapshot_schema
 from hudi_timeline.timeline.active_timeline import latest_schema
 from hudi_timeline.timeline.instant import Committed, parse_query_instant, zone_of
 
@@ -60,7 +59,7 @@ def scan_snapshot(
     storage: Storage,
     options: Mapping[str, str],
     columns: Sequence[str] | None = None,
-    filter: str | pc.Expression | None = None,
+    filter: Condition | None = None,
     *,
     query: str = SNAPSHOT,
     as_of: Moment | None = None,
@@ -136,17 +135,17 @@ def scan_snapshot(
         )
     else:
         source = SnapshotSource(snapshot, schema, predicate, paths, on_missing, by_indexes=by_indexes)
-    return Scan(storage, source, _columns(schema, columns, meta_columns))
+    return Scan(storage, source, _columns(schema, columns, meta_columns, snapshot.schema))
 
 
 def scan_range(
     storage: Storage,
     options: Mapping[str, str],
-    begin: Moment,
+    begin: Moment | None,
     end: Moment | None = None,
     *,
     columns: Sequence[str] | None = None,
-    filter: str | pc.Expression | None = None,
+    filter: Condition | None = None,
     query: str = SNAPSHOT,
     meta_columns: bool = META_BY_DEFAULT,
     on_missing: str | None = None,
@@ -187,17 +186,17 @@ def scan_range(
 
         kind = OptimizedIncrementalSource if query == READ_OPTIMIZED else MergedIncrementalSource
     source = kind(snapshot, range, schema, asked, predicate)
-    return Scan(storage, source, _columns(schema, columns, meta_columns))
+    return Scan(storage, source, _columns(schema, columns, meta_columns, snapshot.schema))
 
 
 def scan_changes(
     storage: Storage,
     options: Mapping[str, str],
-    begin: Moment,
+    begin: Moment | None,
     end: Moment | None = None,
     *,
     columns: Sequence[str] | None = None,
-    filter: str | pc.Expression | None = None,
+    filter: Condition | None = None,
     images: str = JSON,
     on_missing: str | None = None,
     order: str | None = None,
@@ -271,11 +270,17 @@ def _range_config(
     return asked
 
 
-def _columns(schema: pa.Schema, columns: Sequence[str] | None, meta_columns: bool) -> Sequence[str] | None:
-    if columns is not None or meta_columns:
-        return columns
-    own: list[str] = without_meta(schema).names
-    return own
+def _columns(
+    schema: pa.Schema, columns: Sequence[str] | None, meta_columns: bool, table: pa.Schema
+) -> Sequence[str] | None:
+    """Names of the columns to give; None for all, in the order in which Apache Hudi gives them."""
+    return columns if columns is not None or meta_columns else in_order(without_meta(schema).names, table)
+
+
+def in_order(names: Sequence[str], table: pa.Schema) -> list[str]:
+    """Names in the order of the table's columns; the others, which paths alone have, come last."""
+    own = set(names)
+    return [*(n for n in table.names if n in own), *(n for n in names if n not in set(table.names))]
 
 
 def _check_query(query: str) -> None:
@@ -286,9 +291,9 @@ def _check_query(query: str) -> None:
         )
 
 
-def _bounds(snapshot: TableSnapshot, begin: Moment, end: Moment | None) -> tuple[str, str | None]:
+def _bounds(snapshot: TableSnapshot, begin: Moment | None, end: Moment | None) -> tuple[str, str | None]:
     zone = zone_of(snapshot.config.timezone)
-    return _bound(begin, zone), None if end is None else _bound(end, zone)
+    return START if begin is None else _bound(begin, zone), None if end is None else _bound(end, zone)
 
 
 def _bound(value: Moment, zone: Any) -> str:

@@ -15,14 +15,13 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hudi_format._checks import text_list
 from hudi_format.arrow.arrays import put_together
 from hudi_format.errors import MissingFileError, StaleSnapshotError
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.display.html_view import facts_view, schema_rows, titled
-from hudi_timeline.reading.filters import all_of, make_predicate, missing_column
+from hudi_timeline.reading.filters import Condition, all_of, make_predicate, missing_column
 from hudi_timeline.reading.plan import BATCH_ROWS, CHANGES, ScanPlan, ScanSource
 from hudi_timeline.reading.stability import register_read
 
@@ -271,7 +270,7 @@ class Scan:
         """
         return self.narrowed([columns] if isinstance(columns, str) else columns, None)
 
-    def narrowed(self, columns: Sequence[str] | None, filter: str | pc.Expression | None) -> Scan:
+    def narrowed(self, columns: Sequence[str] | None, filter: Condition | None) -> Scan:
         """The scan with fewer columns, and with those of its rows that pass a further filter.
 
         Raises:

@@ -289,9 +289,11 @@ def parse_query_instant(value: str | date | Committed, zone: tzinfo | None = Non
     if with_zone is not None:
         instant = parse_query_instant(with_zone, zone)
         return instant if "." in text else instant[:14] + "999"
+    number = isinstance(value, int) and not isinstance(value, bool)
     raise InstantNotFoundError(
-        f"cannot read {value!r} as a point in time",
-        remedy="give an instant (14 or 17 digits), 'yyyy-MM-dd', 'yyyy-MM-dd HH:mm:ss' "
+        f"cannot read {value!r} as a point in time"
+        + (": states of a Hudi table have no numbers" if number else ""),
+        remedy="give an instant of history() (14 or 17 digits), 'yyyy-MM-dd', 'yyyy-MM-dd HH:mm:ss' "
         "or 'yyyy-MM-dd HH:mm:ss.SSS', the latter two also with a zone such as +02:00.",
     )
 

@@ -38,6 +38,14 @@ from hudi_timeline.writing.write_schema import about_utc, about_zones
 log = logging.getLogger("hudi")
 
 
+_SHORT = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+
+
+def type_named(text: str) -> str:
+    """Table type as options have it, of its name or short name in any case."""
+    return _SHORT.get(text.lower(), text.upper())
+
+
 def create_table(
     uri: str | PathLike[str],
     schema: pa.Schema | object,
@@ -73,7 +81,7 @@ def create_table(
         )
     merged: dict[str, str] = {table_options.TABLE_NAME: name or name_of(storage)}
     if table_type is not None:
-        merged[table_options.TABLE_TYPE] = table_type
+        merged[table_options.TABLE_TYPE] = type_named(table_type)
     for key, fields in (
         (table_options.RECORD_KEY, keys),  # none: keys are made up
         (table_options.PARTITION, partitions),
