@@ -45,6 +45,8 @@ _WIDE: dict[tuple[str, str], pa.DataType] = {
 }
 MAX_TYPES = 200_000  # types that name each other can unfold to any number
 MAX_LEVELS = 100  # of types inside types, also by name: whoever walks over columns calls itself for each
+DEFAULT = b"avro.default"
+"""Key of a field's metadata for the default, as JSON, of a field of a record that must not be null."""
 MEMBER = "member"
 _MEMBER_NAME = re.compile(f"{MEMBER}[0-9]{{1,9}}")
 _NAMES: dict[pa.DataType, str] = {kind: name for name, kind in PRIMITIVES.items()}
@@ -91,6 +93,8 @@ def _field(field: pa.Field, namespace: str, path: str) -> dict[str, Json]:
         out["doc"] = ""
     if field.nullable:
         out["default"] = None
+    elif (default := (field.metadata or {}).get(DEFAULT)) is not None:
+        out["default"] = json.loads(default)
     return out
 
 
@@ -141,7 +145,8 @@ def from_avro(text: str, *, times_as_numbers: bool = False) -> pa.Schema:
     Hudi's vectors are lists of numbers, as it reads them (`hudi_format.schema.extension_types`), and no longer vectors.
     A union of several types is a struct with a field for each, `member0`, `member1` and so on in the union's order
     without null, of which one is not null; but one of int and long is long, and one of float and double is double
-    (Spark's SchemaConverters; base files have the struct for these too).
+    (Spark's SchemaConverters; base files have the struct for these too).  Defaults of fields of records that must not
+    be null are kept in their metadata (`DEFAULT`).
 
     Args:
         times_as_numbers: times of day and nanoseconds are numbers, as Spark has them.
@@ -201,6 +206,9 @@ class _Reader:
                 raise CorruptFileError(f"an Avro record with two fields {name} ({path or full})")
             kind, nullable = self._optional(f["type"], inner, f"{path}.{name}" if path else name)
             out[name] = pa.field(name, kind, nullable)
+            # Of the table's own columns null is given where a file lacks one; within records null may not be allowed.
+            if path and not nullable and f.get("default") is not None:
+                out[name] = out[name].with_metadata({DEFAULT: json.dumps(f["default"])})
         struct = pa.struct(list(out.values()))
         self._named[full] = struct
         self._sizes[full] = self._count - before

@@ -10,6 +10,7 @@ Source: Avro 1.11 schema resolution (promotions), as Apache Hudi 0.15 applies it
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ import pyarrow.types as pt
 from hudi_format.arrow.sizes import size_of
 from hudi_format.errors import SchemaError
 from hudi_format.keygen.java_text import to_text
-from hudi_format.schema.avro import is_union
+from hudi_format.schema.avro import DEFAULT, is_union
 from hudi_format.schema.decimals import decimals_of
 from hudi_format.schema.exact import (
     Exact,
@@ -461,7 +462,7 @@ def _struct(array: pa.StructArray, target: pa.StructType, path: str, how: _How) 
                 child = pc.struct_field(array, [index])  # what lies below a null is no value, on any level
             child = _convert(child, field.type, inner, how)
         else:
-            child = nulls_of(len(array), field.type)
+            child = _absent(field, len(array))
         if not field.nullable and child.null_count:
             missing = child.is_null() if gone is None else pc.and_(child.is_null(), pc.invert(gone))
             if pc.any(missing).as_py():
@@ -474,6 +475,22 @@ def _struct(array: pa.StructArray, target: pa.StructType, path: str, how: _How) 
                 child = without_nulls(child)
         children.append(child)
     return pa.StructArray.from_arrays(children, fields=list(target), mask=gone)
+
+
+def _absent(field: pa.Field, rows: int) -> pa.Array:
+    """A field that the values lack: its default where its Avro schema gave it one, else null."""
+    text = (field.metadata or {}).get(DEFAULT)
+    if text is None:
+        return nulls_of(rows, field.type)
+    value = json.loads(text)
+    if pt.is_map(field.type) and isinstance(value, dict):
+        value = list(value.items())
+    elif isinstance(value, str) and (pt.is_binary(field.type) or pt.is_fixed_size_binary(field.type)):
+        value = value.encode("latin-1")
+    try:
+        return pa.repeat(pa.scalar(value, field.type), rows)
+    except (pa.ArrowException, TypeError, ValueError):  # no value of the type, as Avro's own readers find
+        return nulls_of(rows, field.type)
 
 
 def _offsets(array: pa.Array) -> tuple[pa.Array, int, int]:

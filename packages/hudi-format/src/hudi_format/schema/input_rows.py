@@ -68,7 +68,8 @@ def _as_arrow(data: object, known: Callable[[], pa.Schema | None] | None) -> pa.
     except _REFUSALS as e:
         raise SchemaError(
             f"the rows do not form a table: {'; '.join(map(str, e.args))}",
-            remedy="give each column values of one type, and all columns the same length.",
+            remedy="give each column values of one type, and all columns the same length; one row is a list of one "
+            "dict.",
         ) from e
     raise SchemaError(
         "an empty list has no columns"
