@@ -145,5 +145,5 @@ def test_footers_of_the_same_columns_begin_with_the_same_bytes(tmp_path):
 
 
 def _file(folder, table, name):
-    write(folder, table, name=name, compression="none")
+    write(folder, table, name=name)
     return folder / name

@@ -2,12 +2,13 @@
 
 import inspect
 
+import pyarrow as pa
 import pytest
 
 import hudi_timeline
 from hudi_format.errors import MissingColumnError
 from hudi_format.schema.meta_fields import COMMIT_TIME, META_COLUMNS, RECORD_KEY
-from hudi_timeline import HudiTable, read_hudi
+from hudi_timeline import HudiTable, read_hudi, write_hudi
 
 OWN = ["id", "v", "p"]
 READS = {
@@ -78,3 +79,25 @@ def test_every_read_that_takes_the_argument_has_one_default():
         hudi_timeline.scan_hudi,
     ]
     assert {inspect.signature(d).parameters["meta_columns"].default for d in doors} == {False}
+
+
+def test_meta_columns_are_text_that_sorts_groups_and_joins_over_all_files(tmp_path):
+    """docs/decisions/0025: dictionaries, of which each file would have its own, do not."""
+    for city in ("rome", "oslo"):
+        write_hudi(tmp_path / "t", [{"id": city, "city": city}], key="id", partition_by="city")
+    scan = read_hudi(tmp_path / "t", meta_columns=True)
+    rows = scan.to_arrow()
+    assert rows.schema == scan.schema
+    meta = rows.select(META_COLUMNS)
+    assert set(meta.schema.types) == {pa.string()}
+    times = meta.column("_hoodie_commit_time").to_pylist()
+    assert meta.sort_by("_hoodie_commit_time").column(0).to_pylist() == sorted(times)
+    assert meta.group_by("_hoodie_commit_time").aggregate([]).num_rows == 2
+    assert meta.join(pa.table({"_hoodie_commit_time": [max(times)]}), "_hoodie_commit_time").num_rows == 2
+    frame = scan.to_pandas()
+    assert frame.sort_values("_hoodie_commit_time")["id"].tolist() == ["rome", "oslo"]
+    assert frame[frame["_hoodie_commit_time"] > min(times)]["id"].tolist() == ["oslo"]
+    again = scan.select(["id", "city", "_hoodie_commit_time"]).to_arrow()
+    assert write_hudi(tmp_path / "t", again).updated == 2
+    coded = again.set_column(2, "_hoodie_commit_time", again.column(2).dictionary_encode())
+    assert write_hudi(tmp_path / "t", coded).updated == 2

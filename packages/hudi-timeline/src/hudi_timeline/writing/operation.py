@@ -61,6 +61,7 @@ from hudi_timeline.writing.keys import advice
 from hudi_timeline.writing.latest_slices import LatestSlices, rows_of
 from hudi_timeline.writing.non_blocking import is_blind, refuse_if_order_matters
 from hudi_timeline.writing.null_elements import about_null_elements
+from hudi_timeline.writing.path_values import about_path_values
 from hudi_timeline.writing.possible_duplicates import about_duplicates, first_time
 from hudi_timeline.writing.quarantine_writer import QuarantineWriter
 from hudi_timeline.writing.replanning import Replanner, first_plan, recheck
@@ -347,7 +348,13 @@ def _finish(
         write_stats=tuple(stats),
         replaced={p: tuple(ids) for p, ids in (replaced or {}).items() if ids},
         timings=dict(phases.seconds),
-        warnings=(*plan.warnings, *about_null_elements(stats), *transaction.warnings, *more),
+        warnings=(
+            *plan.warnings,
+            *about_null_elements(stats),
+            *about_path_values(plan.key_spec, table, stats),
+            *transaction.warnings,
+            *more,
+        ),
         duplicates=tuple(about_duplicates(plan, stats)),
         ordering_field=plan.ordering_field,
         schema_changes=plan.schema_changes,
