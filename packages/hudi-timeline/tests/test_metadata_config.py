@@ -5,11 +5,15 @@ from commit_steps import start, write
 
 from hudi_format.errors import (
     ConcurrentWriterError,
+    CorruptFileError,
+    NotAHudiTableError,
     UnsupportedError,
 )
+from hudi_format.storage.open import open_storage
 from hudi_index.metadata_table import keys
-from hudi_timeline import metadata_config, table_config
+from hudi_timeline import HudiTable, metadata_config, read_hudi, table_config, write_hudi
 from hudi_timeline.options.transaction_config import TransactionConfig
+from hudi_timeline.reading.metadata_listing import differences
 
 
 def test_partitions_have_the_names_of_their_records():
@@ -65,3 +69,23 @@ def test_a_live_writer_is_refused_before_the_metadata_table_is_touched(storage):
         with pytest.raises(ConcurrentWriterError):
             start(storage)
         assert storage.info(".hoodie/metadata/x") is not None
+
+
+def test_damage_to_a_metadata_table_says_how_the_table_is_read(tmp_path):
+    through = {"hoodie.metadata.enable": "true"}
+    write_hudi(tmp_path / "t", [{"id": 1, "v": 1}], key="id", options=through)
+    assert differences(HudiTable.open(tmp_path / "t").storage) == []
+    for file in (tmp_path / "t/.hoodie/metadata/files").glob("*.hfile"):
+        file.write_bytes(b"x" * 100)
+    with pytest.raises(CorruptFileError) as e:
+        read_hudi(tmp_path / "t", options=through).to_arrow()
+    assert "Without hoodie.metadata.enable=true" in e.value.remedy
+    assert read_hudi(tmp_path / "t").count() == 1
+
+
+def test_a_table_without_a_metadata_table_has_none_to_compare(tmp_path):
+    write_hudi(tmp_path / "t", [{"id": 1, "v": 1}], key="id")
+    with pytest.raises(UnsupportedError, match="has no metadata table"):
+        differences(open_storage(tmp_path / "t"))
+    with pytest.raises(NotAHudiTableError):
+        differences(open_storage(tmp_path / "nothing"))

@@ -202,7 +202,7 @@ GATE: tuple[Entry, ...] = (
         BOTH,
         _unknown_version,
         "tables of versions 5, 6, 8 and 9 can be read, of version 6 written; upgrade an older table with "
-        "Apache Hudi 0.15.",
+        "Apache Hudi 0.15, and use a newer one with the release that wrote it.",
         "versions 0 to 4 are of releases before 0.12, which no table that is still written has; 7 is a step of an "
         "upgrade that is not finished; what comes after 9 is not known",
     ),

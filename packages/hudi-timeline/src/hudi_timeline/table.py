@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.schema.meta_fields import without_meta
 from hudi_format.storage.open import Storage, open_storage, without_hadoop_options
 from hudi_timeline import feature_gate
 from hudi_timeline.file_system_view.snapshot import CommitCache, load_both, open_snapshot
@@ -110,8 +109,7 @@ class HudiTable:
         """The table at `uri`: a local path, any URL of fsspec, or an open `Storage`.
 
         Args:
-            storage_options: for fsspec: credentials, endpoints; also by the names of other libraries
-                (`AWS_ACCESS_KEY_ID`, `s3.access-key-id`).
+            storage_options: for fsspec, or by other libraries' names: `key`, `AWS_ACCESS_KEY_ID`, `s3.access-key-id`.
             options: for all calls of this object; Hadoop's of the store (`fs.s3a.access.key`) are translated.
             write_retries: how often a write that lost to another one is run again
                 (`hoodie.write.num.retries.on.conflict.failures`).
@@ -217,9 +215,8 @@ class HudiTable:
         """Rows of the newest snapshot, or of an earlier one.
 
         Args:
-            columns: the columns to give, in that order; None for all, in the table's order.  Values of partition
-                columns are those of the partition path; in a snapshot of a merge-on-read table, and from table version
-                8 on in any, they are those of the files.
+            columns: the columns to give, in that order; None for all, in the table's order.  Partition columns have the
+                values of the path; of a merge-on-read table, and from table version 8 on, those of the files.
             filter: the rows to give: text such as "city = 'sf' and ts > 5" (see `hudi_timeline.reading.filters`), a
                 pyarrow expression, or tuples as pyarrow.parquet takes them.  It may name columns that are not given.
             query: "snapshot", or "read_optimized": of a merge-on-read table the base files alone.
@@ -372,10 +369,9 @@ class HudiTable:
             self._kept = given, KeptIndex()
         kept = self._kept[1] if as_of is None else None
         scan_of = partial(self.read, as_of=as_of, meta_columns=True)
-        rows = newest_rows(scan_of, self._storage, keys, partitions, self._commits, given, kept)
-        if meta_columns:
-            return rows
-        return rows.select(queries.in_order(without_meta(rows.schema).names, self.schema))
+        return newest_rows(
+            scan_of, self._storage, keys, partitions, self._commits, given, kept, meta_columns=meta_columns
+        )
 
     def duplicates(
         self, *, partitions: Sequence[str] | None = None, across_partitions: bool = False, options: Options = None
@@ -412,10 +408,7 @@ class HudiTable:
         return erasure_report(self._storage, self._given(options), keys, commits=self._commits)
 
     def erase(self, keys: Keys, *, dry_run: bool = False, options: Options = None) -> ErasureReport:
-        """Erase keys from every file below the table, earlier states too, and tell what is left.
-
-        It deletes their rows and runs the services of `erasure_report`; what these leave is in `by_hand`.
-        """
+        """Erase keys from every file by the plan of `erasure_report`; `by_hand` says what is left."""
         from hudi_timeline.keys.erasure import erase
 
         look = partial(self.erasure_report, keys, options=options)

@@ -112,6 +112,23 @@ def is_safe(path: str) -> bool:
     return path == "" or (is_plain(path) and path.partition("/")[0].lower() != META_DIR)
 
 
+def read_otherwise(path: str, fields: Sequence[str], *, hive_style: bool) -> list[tuple[str, str | None]]:
+    """Values in a path that is not URL-encoded, with what is read of it where that is another.
+
+    `a%20b` is taken for an encoded `a b`, and `p=x` of a field p for a level in Hive style, by Apache Hudi and here.
+    """
+    levels = [path] if len(fields) == 1 else path.split("/")
+    read = split_values(path, fields)
+    if read is None or len(levels) != len(fields):  # there are slashes in values: see `check_told`
+        return []
+    out = []
+    for field, level, value in zip(fields, levels, read, strict=True):
+        text = level.removeprefix(f"{field}=") if hive_style else level
+        if text not in (value, HIVE_DEFAULT):
+            out.append((text, value))
+    return out
+
+
 def check_safe(path: str) -> str:
     """The path, after a check that it stays below the table and outside `.hoodie`.
 

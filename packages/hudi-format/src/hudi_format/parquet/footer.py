@@ -145,7 +145,9 @@ def footer_bytes(source: pa.NativeFile) -> memoryview:
 
 
 def schema_part(footer: memoryview) -> bytes:
-    """Bytes of a footer up to the end of its schema; footers that begin with the same have the same columns.
+    """Bytes of a footer up to the end of its schema.
+
+    Footers that begin with the same bytes have the same columns.
 
     Raises:
         CorruptFileError: it is no footer.

@@ -1,4 +1,4 @@
-"""Storage options by the names that other libraries have for them, as options of fsspec's packages.
+"""Storage options by the names of other libraries, as options of fsspec's packages.
 
 Source: configuration keys of Rust's object_store, which delta-rs, hudi-rs and Polars take (`AWS_ACCESS_KEY_ID`, in
 either case, some also without `AWS_`), and properties of PyIceberg's FileIO (`s3.access-key-id`, `adls.account-name`).
@@ -49,7 +49,7 @@ _BARE = ("access_key_id", "secret_access_key", "session_token", "region", "skip_
 
 
 def by_fsspec_names(uri: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Storage options with those of other libraries' names turned into fsspec's; others are as they were.
+    """Storage options by fsspec's names, of any names; what is of no other library stays.
 
     Raises:
         ConflictingOptionError: one thing is given twice, with different values; no value is shown.

@@ -160,7 +160,7 @@ def erase(
     report: Callable[[], ErasureReport],
     told: Callable[[ErasureStep], None] = lambda step: None,
 ) -> ErasureReport:
-    """Report after its plan was run, and that of the report after it, until nothing is left that services take away.
+    """Report after the plans of reports were run, until there is nothing more to run.
 
     Args:
         table: the `HudiTable`.

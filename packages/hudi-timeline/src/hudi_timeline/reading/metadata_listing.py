@@ -8,7 +8,8 @@ Source: HoodieBackedTableMetadata of Apache Hudi 0.15 and 1.x; spec "Metadata ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from hudi_format.errors import CorruptFileError, MissingFileError, NotAHudiTableError, UnsupportedError
@@ -91,12 +92,13 @@ class MetadataFiles:
         self, wanted: PartitionFilter | None, also: Iterable[str]
     ) -> tuple[TableFiles, list[str], tuple[str, ...]]:
         """Files of partitions admitted by a filter, with their paths, and those in `also`."""
-        if wanted is None:
-            found = self.files()
-            return found, sorted({*found.partitions, *also}), ()
-        paths = sorted({*read_partitions(self.storage, self.slices, self.scope), *also})
-        kept = [p for p, k in zip(paths, wanted.keep(paths), strict=True) if k]
-        return self.files(kept), kept, tuple(sorted(set(paths) - set(kept)))
+        with _told_apart():
+            if wanted is None:
+                found = self.files()
+                return found, sorted({*found.partitions, *also}), ()
+            paths = sorted({*read_partitions(self.storage, self.slices, self.scope), *also})
+            kept = [p for p, k in zip(paths, wanted.keep(paths), strict=True) if k]
+            return self.files(kept), kept, tuple(sorted(set(paths) - set(kept)))
 
     def listing(self, wanted: PartitionFilter | None, also: Iterable[str]) -> Listing:
         """The listing as of `listing.list_table`, without modification times."""
@@ -112,12 +114,25 @@ class MetadataFiles:
         return FileView.of_columns(*found.entries.columns), looked_at
 
 
+@contextmanager
+def _told_apart() -> Iterator[None]:
+    """Say of damage to the metadata table that the table itself can be read."""
+    try:
+        yield
+    except (MissingFileError, CorruptFileError) as e:
+        e.remedy = (
+            f"{e.remedy} Without hoodie.metadata.enable=true the table's own folders are listed.".lstrip()
+        )
+        raise
+
+
 def through_metadata(snapshot: TableSnapshot, asked: bool | None) -> TableSnapshot:
     """The snapshot, listing files from the metadata table where that is requested and complete."""
     if not asked or FILES not in snapshot.config.metadata_partitions:
         return snapshot
     try:
-        lister = MetadataFiles.of(snapshot.storage, snapshot.timeline)
+        with _told_apart():
+            lister = MetadataFiles.of(snapshot.storage, snapshot.timeline)
     except (NotAHudiTableError, MissingFileError, CorruptFileError):
         # A writer that is told to do without one says so in the properties, then deletes it.
         if has_listing(snapshot.storage):

@@ -288,7 +288,9 @@ def _unlike_path(footer: memoryview, constants: pa.RecordBatch | None) -> str:
     in Hive style, and is neither.
     """
     values = {} if constants is None else {n: constants.column(n)[0] for n in constants.schema.names}
-    told = {n: v for n, v in values.items() if not v.is_valid or pa.types.is_string(v.type)}
+    told: dict[str, pa.Scalar] = {
+        n: v for n, v in values.items() if not v.is_valid or pa.types.is_string(v.type)
+    }
     for group in row_groups(footer, told) if told else ():
         for name, value in told.items():
             found = group.columns.get(name)

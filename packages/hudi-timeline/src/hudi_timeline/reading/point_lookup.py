@@ -29,7 +29,7 @@ from hudi_format.schema.evolution import as_stored, conform
 from hudi_format.schema.exact import Exact
 from hudi_format.schema.fit import fit, in_table_types, stored_types
 from hudi_format.schema.input_rows import as_reader
-from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY, without_meta
 from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.footer_index import MAYBE, BloomIndex
@@ -40,6 +40,7 @@ from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, 
 from hudi_timeline.metadata_table.reader import UNUSABLE, MetadataTable
 from hudi_timeline.options.read_config import parse_read_options
 from hudi_timeline.options.read_options import DATA_SKIPPING
+from hudi_timeline.reading.queries import in_order
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.task import ReadTask, read_whole
 from hudi_timeline.table_config import TableConfig, load
@@ -59,11 +60,14 @@ def newest_rows(
     commits: CommitCache | None = None,
     options: Mapping[str, str] | None = None,
     kept: KeptIndex | None = None,
+    *,
+    meta_columns: bool = True,
 ) -> pa.Table:
     """`look_up` on a newer snapshot where cleaning removed files of the first.
 
     Args:
         options: of the read; they say whether the record index is asked.
+        meta_columns: whether they are given; else all others are in the table's order.
         kept: of the calls on one table with the same options and time; None where nothing is kept.
     """
     asked = parse_read_options(options or {})
@@ -78,7 +82,10 @@ def newest_rows(
     while True:
         now = open_snapshot(storage, commits=commits)
         try:
-            return look_up(scan_of, storage, config, now, keys, partitions, by_index=by_index)
+            rows = look_up(scan_of, storage, config, now, keys, partitions, by_index=by_index)
+            return (
+                rows if meta_columns else rows.select(in_order(without_meta(rows.schema).names, now.schema))
+            )
         except StaleSnapshotError:
             if not looks_left:
                 raise

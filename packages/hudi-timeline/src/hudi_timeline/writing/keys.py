@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.types as pt
 
 from hudi_format.errors import ConflictingOptionError, MissingColumnError, SchemaError
 from hudi_format.keygen.key_generator import KEY_OPTION, SIMPLE, KeySpec
-from hudi_format.keygen.partition_path import split_values
+from hudi_format.keygen.partition_path import read_otherwise, split_values
 from hudi_format.keygen.timestamp_based import CONSISTENT
 from hudi_format.model import BaseFile
 from hudi_format.parquet.footer import read_footer
@@ -22,6 +22,7 @@ from hudi_index.lookup import BLOOM, GLOBAL_BLOOM, LookupCount
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.options.table_options import POPULATE_META_FIELDS as POPULATE_META
+from hudi_timeline.options.table_options import URL_ENCODE
 from hudi_timeline.options.write_options import COMBINE_BEFORE_INSERT, DROP_DUPLICATES
 from hudi_timeline.table_config import DROP_PARTITION_COLUMNS, POPULATE_META_FIELDS, TableConfig
 
@@ -145,6 +146,35 @@ def check_partition_columns(spec: KeySpec, schema: pa.Schema, storage: Storage) 
                 remedy="partition by another column, or by the bytes as text.",
                 column=name,
             )
+
+
+_SHOWN = 3
+
+
+def about_path_values(spec: KeySpec, table: TableConfig, paths: Iterable[str]) -> Iterator[str]:
+    """Warning of a write to these partitions, where snapshots read other values of them.
+
+    Snapshots of copy-on-write tables take the values of partition columns from the path, in Apache Hudi and here; the
+    files have the values themselves.  To refuse them would stop scripts that write such values with Apache Hudi.
+
+    Source: Apache Hudi 0.15 by experiment (tests/interop/test_path_values.py).
+    """
+    by_path = table.table_type == "COPY_ON_WRITE" or table.drop_partition_columns
+    if not by_path or spec.url_encode or any(kind != SIMPLE for kind in spec.field_kinds):
+        return
+    others = (
+        read_otherwise(p, spec.partition_fields, hive_style=spec.hive_style) for p in sorted(set(paths))
+    )
+    found = list(dict.fromkeys(pair for pairs in others for pair in pairs))
+    if not found:
+        return
+    shown = ", ".join(f"{value!r} as {read!r}" for value, read in found[:_SHOWN])
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    yield (
+        f"values of {', '.join(spec.partition_fields)} are taken from the partition path by snapshots, as by those of "
+        f"Apache Hudi, and read back in another form: {shown}{more}; tables made with {URL_ENCODE}=true have no such "
+        "values"
+    )
 
 
 def dropped_columns(config: WriteConfig, table: TableConfig | None, spec: KeySpec) -> frozenset[str]:

@@ -57,11 +57,10 @@ from hudi_timeline.validation.precommit import Validator
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.index_choice import in_commit, in_properties
 from hudi_timeline.writing.key_conflicts import KeyCheck, refuse_unknown
-from hudi_timeline.writing.keys import advice
+from hudi_timeline.writing.keys import about_path_values, advice
 from hudi_timeline.writing.latest_slices import LatestSlices, rows_of
 from hudi_timeline.writing.non_blocking import is_blind, refuse_if_order_matters
 from hudi_timeline.writing.null_elements import about_null_elements
-from hudi_timeline.writing.path_values import about_path_values
 from hudi_timeline.writing.possible_duplicates import about_duplicates, first_time
 from hudi_timeline.writing.quarantine_writer import QuarantineWriter
 from hudi_timeline.writing.replanning import Replanner, first_plan, recheck
@@ -351,7 +350,7 @@ def _finish(
         warnings=(
             *plan.warnings,
             *about_null_elements(stats),
-            *about_path_values(plan.key_spec, table, stats),
+            *about_path_values(plan.key_spec, table, (s.partition for s in stats)),
             *transaction.warnings,
             *more,
         ),
