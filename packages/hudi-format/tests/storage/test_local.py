@@ -39,6 +39,8 @@ def test_what_is_not_there(storage):
     storage.delete_dir("no")
     with pytest.raises(FileNotFoundError):
         storage.read("no")
+    long = "x" * 300
+    assert (storage.info(long), storage.list(f"{long}/y")) == (None, [])
 
 
 def test_listing_tells_files_from_folders(storage):
@@ -178,3 +180,16 @@ def test_a_folder_that_is_filled_for_ever_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "rmdir", filled)
     with pytest.raises(StorageError, match="not empty"):
         storage.delete_dir("d")
+
+
+def test_a_folder_whose_files_seem_gone_and_stay_is_an_error(tmp_path, monkeypatch):
+    storage = LocalStorage(str(tmp_path))
+    storage.create("d/one", b"x")
+
+    def as_of_a_stale_listing(path, **more):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+    monkeypatch.setattr(os, "unlink", as_of_a_stale_listing)
+    with pytest.raises(StorageError, match="not empty"):
+        storage.delete_dir("d")
+    assert (tmp_path / "d" / "one").exists()

@@ -5,6 +5,7 @@ import shutil
 import pyarrow as pa
 import pytest
 
+from hudi_format.errors import PartitionPathError
 from hudi_format.storage import local
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable
@@ -148,6 +149,27 @@ def test_a_filter_lists_no_partition_that_it_does_not_want(table, monkeypatch):
     assert scan.count() == 1
     hive = "p=" if table.config.hive_style else ""
     assert [p for p in listed if not p.startswith(".hoodie")] == ["", f"{hive}d7/x"]
+
+
+@pytest.mark.parametrize("operation", ["upsert", "insert", "insert_overwrite"])
+def test_a_name_that_no_folder_can_have_is_refused_before_anything_begins(tmp_path, operation):
+    table = HudiTable.create(
+        str(tmp_path / "t"),
+        SCHEMA,
+        name="t",
+        record_keys=["id"],
+        partition_fields=["p"],
+        ordering_fields=["ts"],
+    )
+    longest = ["x" * 255, "é" * 127 + "x"]
+    getattr(table, operation)(rows(1, longest), options=OFF)
+    before = sorted(table.storage.list(".hoodie"))
+    for name in ("x" * 256, "é" * 128, "a/" + "x" * 256 + "/b"):
+        with pytest.raises(PartitionPathError, match="bytes"):
+            getattr(table, operation)(rows(2, [name, "b"]), options=OFF)
+    assert sorted(table.storage.list(".hoodie")) == before
+    table.delete(rows(3, ["x" * 256]), options=OFF)  # there is nothing to find
+    assert values(table.read()) == {"0": 1, "1": 1}
 
 
 @pytest.mark.req("TL-05")

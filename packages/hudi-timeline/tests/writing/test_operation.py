@@ -185,6 +185,14 @@ def test_delete_by_rows_removes_them_and_ignores_unknown_keys(tmp_path):
 
 
 @pytest.mark.req("WR-04")
+def test_rows_to_delete_that_have_meta_columns_alone_are_told_what_they_lack(tmp_path):
+    table = make(tmp_path / "t")
+    table.insert(trips(3))
+    rows = table.read(meta_columns=True).to_arrow()
+    with pytest.raises(MissingColumnError, match="'uuid' is not in the data, which has no column but meta"):
+        table.delete(rows.select([n for n in rows.column_names if n.startswith("_hoodie_")]))
+
+
 def test_delete_by_filter(tmp_path):
     table = make(tmp_path / "t")
     table.bulk_insert(trips(30))

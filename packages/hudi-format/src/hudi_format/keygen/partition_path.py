@@ -16,6 +16,8 @@ from hudi_format.storage.safe_path import is_plain
 
 HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 NULL_TEXTS_OPTION = "hudi.partition.null.texts"
+MAX_NAME_BYTES = 255
+"""Of one name in a path, on local file systems and HDFS; object stores have no such bound."""
 
 # What Apache Hudi escapes with hoodie.datasource.write.partitionpath.urlencode; a space, "}" and
 # all that is not ASCII stay as they are.
@@ -139,5 +141,21 @@ def check_safe(path: str) -> str:
         raise PartitionPathError(
             f"partition path {path!r} does not name a folder below the table",
             remedy="correct the value, or set hoodie.datasource.write.partitionpath.urlencode=true.",
+        )
+    return path
+
+
+def check_names(path: str) -> str:
+    """The path, after a check that a file system can have folders of its names.
+
+    Raises:
+        PartitionPathError: a name that is too long.
+    """
+    size = max(len(name.encode()) for name in path.split("/"))
+    if size > MAX_NAME_BYTES:
+        raise PartitionPathError(
+            f"partition path {path[:50]!r}... has a name of {size} bytes, and file systems have folders of up to "
+            f"{MAX_NAME_BYTES}",
+            remedy="partition by another column, or by a shorter form of the value.",
         )
     return path

@@ -280,6 +280,14 @@ class SchemaEdit:
         def act(fields: list[pa.Field], name: str) -> list[pa.Field]:
             at = _index(fields, name, path)
             old = fields[at]
+            if old.type == kind:
+                raise SchemaError(
+                    f"column {path} has type {kind} already",
+                    remedy="omit this change.",
+                    column=path,
+                    source=str(old.type),
+                    target=str(kind),
+                )
             if pt.is_nested(old.type) or not _widens(old.type, kind):
                 raise SchemaError(
                     f"column {path} has type {old.type}, which does not widen to {kind}",

@@ -18,6 +18,8 @@ from hudi_format.model import join_path
 from hudi_format.storage.protocol import FileInfo, named
 from hudi_format.storage.safe_path import check_below
 
+# A name that is too long is that of no file.
+_ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}
 _TRIES_TO_EMPTY = 20  # a folder in which others make and remove files meanwhile
 _NO_FSYNC = (errno.EINVAL, errno.EBADF, errno.EROFS)
 """What file systems answer that do not flush folders."""
@@ -129,7 +131,9 @@ class LocalStorage:
         with named(self._root, path):
             try:
                 entries = os.scandir(self._listed(path))
-            except (FileNotFoundError, NotADirectoryError):
+            except OSError as e:
+                if e.errno not in _ABSENT:
+                    raise
                 return []
             with entries:
                 for e in entries:
@@ -158,7 +162,9 @@ class LocalStorage:
         with named(self._root, path):
             try:
                 entries = os.scandir(self._listed(path))
-            except (FileNotFoundError, NotADirectoryError):
+            except OSError as e:
+                if e.errno not in _ABSENT:
+                    raise
                 return [], False
             with entries:
                 for e in entries:
@@ -218,7 +224,9 @@ class LocalStorage:
                 stat = os.lstat(full) if path else os.stat(full)
                 if S_ISLNK(stat.st_mode):
                     stat = os.stat(self._followed(path, full))
-            except (FileNotFoundError, NotADirectoryError):
+            except OSError as e:
+                if e.errno not in _ABSENT:
+                    raise
                 return None
         is_dir = S_ISDIR(stat.st_mode)
         name = path.rpartition("/")[2]
@@ -345,6 +353,8 @@ class LocalStorage:
                 except FileNotFoundError:  # all of it, or one file that another process removes too
                     if not os.path.lexists(full):
                         return
+                    if not left:
+                        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), full) from None
                 except OSError as e:
                     if e.errno != errno.ENOTEMPTY or not left:  # not that another has made a file meanwhile
                         raise

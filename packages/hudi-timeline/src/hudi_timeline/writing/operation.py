@@ -24,7 +24,7 @@ from hudi_format.errors import (
     TableExistsError,
     WriteConflictError,
 )
-from hudi_format.keygen.partition_path import check_safe
+from hudi_format.keygen.partition_path import check_names, check_safe
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.changes import SchemaChange
 from hudi_format.storage.open import as_durable_as_asked
@@ -434,6 +434,8 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         counts = engine.partition_counts(frame) if frame is not None else {}
         for partition in counts:
             check_safe(partition)
+            if plan.storage.is_local and plan.operation != "delete":
+                check_names(partition)
     empty = not counts and not run.aside.rows
     if empty and not plan.config.transaction.allow_empty and plan.operation not in REPLACING:
         return _nothing(run)

@@ -18,6 +18,7 @@ from hudi_format.errors import (
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable, write_hudi
 from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.concurrency.precedence import Precedence
 from hudi_timeline.services.compaction import compaction, slice_tasks
 from hudi_timeline.testing.table_builder import TableBuilder
 from hudi_timeline.timeline import avro_files
@@ -171,6 +172,15 @@ def test_nothing_is_planned_beside_a_write_that_began_before(made):
 
 
 @pytest.mark.req("TS-34")
+def test_one_that_has_waited_long_enough_says_beside_what_it_began(made, monkeypatch):
+    def has_waited(self, has_folder, others):
+        self.warning = "it began beside 1 after 60000 ms"
+
+    monkeypatch.setattr(Precedence, "is_first", True)
+    monkeypatch.setattr(Precedence, "give_way", has_waited)
+    assert "it began beside 1 after 60000 ms" in made.table.compact(mode="schedule").warnings
+
+
 def test_a_foreign_plan_is_not_executed_over_a_write_that_it_overtook(made):
     plan = made.table.compact(dry_run=True).plan
     made.pending("open")

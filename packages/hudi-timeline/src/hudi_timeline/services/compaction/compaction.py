@@ -233,6 +233,8 @@ def schedule(
         return waited_for(lambda: _schedule(context, config, plan, only_if_due, now, standing), 0)
     finally:
         standing.end()
+        if standing.warning:
+            context.warnings.append(standing.warning)
 
 
 def _schedule(
