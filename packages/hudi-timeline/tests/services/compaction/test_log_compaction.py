@@ -172,6 +172,24 @@ def test_a_pending_plan_blocks_no_compaction_and_is_overtaken_by_it(made):
     assert rows(made, query="read_optimized") == EXPECTED
 
 
+@pytest.mark.parametrize("how", ["compacted", "replaced", "lost"])
+def test_verify_misses_no_file_of_a_plan_that_was_overtaken_and_cleaned(made, how):
+    planned = made.table.log_compact(mode="schedule", options=TWO)
+    (operation, *_) = planned.plan.operations
+    if how == "compacted":
+        made.table.compact()
+    elif how == "replaced":
+        made.table.insert_overwrite([{"id": "n", "p": operation.partition, "v": 1, "ts": 1}])
+    else:
+        made.storage.delete(f"{operation.partition}/{operation.log_files[0]}".lstrip("/"))
+    if how != "lost":
+        made.table.clean(options={"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+                                  "hoodie.cleaner.fileversions.retained": "1"})  # fmt: skip
+        assert made.storage.info(f"{operation.partition}/{operation.data_file}".lstrip("/")) is None
+    found = {f.code for f in made.table.verify()}
+    assert ("plan-slice-missing" in found) == (how == "lost")
+
+
 def test_slices_of_a_pending_compaction_are_left_out(made):
     made.table.compact(mode="schedule")
     assert not made.table.log_compact(options=TWO).plan
