@@ -17,10 +17,13 @@ from hudi_format.errors import InstantNotFoundError, MissingFileError, OptionErr
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.reading.metadata_listing import differences
 
-FIELDS = [("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.float64())]
+FIELDS = [("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())]
+TYPES = {"int": pa.int32(), "long": pa.int64(), "double": pa.float64()}
+WIDER = {"int": ("long", "double"), "long": ("double",)}
+NAMES = ("v", "x0", "x1", "x2", "x3")
 KEYS, PARTITIONS = 60, ("a", "b", "c/d")
 # In CI 1,000 in all; where the metadata table is kept a step takes twice as long.
-STEPS, LISTED_STEPS = (1000, 1000) if os.environ.get("HUDI_SOAK") else (400, 100)
+STEPS, LISTED_STEPS = (1000, 1000) if os.environ.get("HUDI_SOAK") else (200, 100)
 SERVICES = {
     "hudi.durability": "none",  # nothing here outlives the process
     "hoodie.cleaner.commits.retained": "4",
@@ -34,34 +37,72 @@ CHANGES = {
     "hoodie.table.cdc.supplemental.logging.mode": "DATA_BEFORE_AFTER",
 }
 TWO = {"hoodie.log.compaction.blocks.threshold": "2"}
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+RINGS = {
+    **BUCKETS,
+    "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+    "hoodie.bucket.index.max.num.buckets": "12",
+}
+# Kept of the table, not given by each write.
+MADE_WITH = {*CHANGES, *BUCKETS, "hoodie.index.bucket.engine"}
+INDEXES = ("column_stats", "bloom_filters", "record_index")
+BY_INDEXES = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
 KINDS = (
     "upsert", "upsert", "upsert", "upsert", "insert", "bulk_insert", "delete", "delete", "delete_where",
-    "insert_overwrite", "delete_partitions", "savepoint", "restore", "rollback", "add_column", "log_compact",
-    "log_compact",
+    "insert_overwrite", "delete_partitions", "savepoint", "restore", "rollback", "add_column", "log_compact", "alter",
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class State:
+    """What a commit leaves.
+
+    Attributes:
+        rows: by key, each with the commit that wrote it last; values of columns by what the columns are, not by name.
+        columns: name and type of each column but those of `FIELDS`.
+        buckets: how many a table with the engine SIMPLE has.
+    """
+
+    rows: dict
+    columns: dict
+    buckets: int = 2
+
+    def shown(self, rows):
+        """Rows with the columns that there are, by name."""
+        names = {n: n for n, _ in FIELDS} | {c: name for c, (name, _) in self.columns.items()}
+        return [{names[c]: v for c, v in r.items() if c in names} for r in rows]
+
+    def all_shown(self):
+        return self.shown(r for r, _ in self.rows.values())
 
 
 @dataclass
 class Model:
-    """Rows by key, with the commit that wrote them last, after each commit."""
+    """The newest state, and that after each commit."""
 
     rows: dict = field(default_factory=dict)
-    states: dict = field(default_factory=dict)  # instant -> rows
-    ever: set = field(default_factory=set)
+    columns: dict = field(default_factory=lambda: {0: ("v", "double")})
+    buckets: int = 2
+    states: dict = field(default_factory=dict)  # by instant
+    ever: list = field(default_factory=list)
     savepoints: list = field(default_factory=list)
-    extra: tuple = ()
+
+    @property
+    def now(self):
+        return State(dict(self.rows), dict(self.columns), self.buckets)
 
     def put(self, batch, instant):
         for row in batch:
             self.rows[row["id"]] = (row, instant)
-            self.ever.add(tuple(sorted((k, v) for k, v in row.items() if v is not None)))
+            self.ever.append(row)
 
     def committed(self, instant):
-        self.states[instant] = dict(self.rows)
+        self.states[instant] = self.now
 
     def back_to(self, instant):
         self.states = {i: s for i, s in self.states.items() if i <= instant}
-        self.rows = dict(self.states.get(instant, {}))
+        state = self.states[instant]
+        self.rows, self.columns, self.buckets = dict(state.rows), dict(state.columns), state.buckets
         self.savepoints = [s for s in self.savepoints if s <= instant]
 
 
@@ -72,39 +113,55 @@ def as_set(found):
 class Workload:
     """A table and its model, taken from one random step to the next."""
 
-    def __init__(self, path, seed, options):
+    def __init__(self, path, seed, options, steps):
         self.draw = random.Random(seed)
-        self.options = {**SERVICES, **options}
+        self.made_with = {k: v for k, v in options.items() if k in MADE_WITH}
+        self.options = {
+            **SERVICES,
+            **{k: v for k, v in options.items() if k not in MADE_WITH - CHANGES.keys()},
+        }
         self.table = HudiTable.create(
-            str(path), pa.schema(FIELDS), name="t", table_type="MERGE_ON_READ", record_keys=["id"],
-            partition_fields=["p"], ordering_fields=["ts"],
-            options={k: v for k, v in options.items() if k in CHANGES},
+            str(path), pa.schema([*FIELDS, ("v", pa.float64())]), name="t", table_type="MERGE_ON_READ",
+            record_keys=["id"], partition_fields=["p"], ordering_fields=["ts"],
+            options=self.made_with,
         )  # fmt: skip
         self.model = Model()
         self.home = {}
         self.clock = 0
+        self.column = 0  # the last one made
+        # Of a table whose columns were changed no buckets are resized.
+        self.unaltered = steps // 2 if BUCKETS.items() <= options.items() else 0
         self.done = []
-        self.travelled = self.listed = self.merged = self.told = 0
+        self.kinds = [*KINDS, *(["index"] if LISTED.items() <= options.items() else ["log_compact"])]
+        self.kinds += ["resize"] * (BUCKETS.items() <= options.items())
+        self.travelled = self.listed = self.merged = self.told = self.altered = self.built = self.resized = 0
 
     def fresh(self, ids):
         out = []
         for key in ids:
             self.clock += 1
-            row = {"id": key, "p": self.home.setdefault(key, self.draw.choice(PARTITIONS)), "ts": self.clock,
-                   "v": self.draw.random()}  # fmt: skip
-            out.append(row | dict.fromkeys(self.model.extra, self.clock))
+            row = {"id": key, "p": self.home.setdefault(key, self.draw.choice(PARTITIONS)), "ts": self.clock}
+            for column, (_, kind) in self.model.columns.items():
+                row[column] = self.draw.random() if kind == "double" else self.clock
+            out.append(row)
         return out
 
     def arrow(self, batch):
-        names = [*FIELDS, *((c, pa.int64()) for c in self.model.extra)]
-        return pa.Table.from_pylist(batch, schema=pa.schema(names))
+        fields = [*FIELDS, *((name, TYPES[kind]) for name, kind in self.model.columns.values())]
+        return pa.Table.from_pylist(self.model.now.shown(batch), schema=pa.schema(fields))
+
+    def free_name(self):
+        taken = {name for name, _ in self.model.columns.values()}
+        return self.draw.choice([n for n in NAMES if n not in taken])
 
     def known(self, n):
         there = sorted(self.model.rows)
         return self.draw.sample(there, min(n, len(there)))
 
     def step(self):
-        kind = self.draw.choice(KINDS) if self.model.rows else "upsert"
+        kind = self.draw.choice(self.kinds) if self.model.rows else "upsert"
+        if kind == "alter" and len(self.done) < self.unaltered:
+            kind = "upsert"
         self.done.append(kind)
         getattr(self, kind)()
         self.check()
@@ -196,9 +253,89 @@ class Workload:
         self.model.back_to(max(earlier))
 
     def add_column(self):
-        if len(self.model.extra) < 3:
-            self.model.extra = (*self.model.extra, f"x{len(self.model.extra)}")
+        """By a write; perhaps of a name that another column had."""
+        if len(self.model.columns) < len(NAMES) - 1:
+            self.column += 1
+            self.model.columns[self.column] = (self.free_name(), "long")
             self.upsert()
+
+    def alter(self):
+        """One to three changes of columns in one commit."""
+        change, columns = self.table.alter(), dict(self.model.columns)
+        # Logged images of changes have the names of their time.
+        kinds = ["add", "widen", "move"] + ["rename", "drop"] * (
+            CHANGES.keys() - self.options.keys() != set()
+        )
+        for _ in range(self.draw.randint(1, 3)):
+            kind, column = self.draw.choice(kinds), self.draw.choice(list(columns))
+            name, stored = columns[column]
+            free = [n for n in NAMES if n not in {c for c, _ in columns.values()}]
+            if kind == "add" and len(columns) < len(NAMES) - 1:
+                self.column += 1
+                columns[self.column] = (self.draw.choice(free), self.draw.choice(list(TYPES)))
+                change.add(*columns[self.column], after=self.draw.choice([None, "p", name]))
+            elif kind == "widen" and stored in WIDER:
+                columns[column] = (name, self.draw.choice(WIDER[stored]))
+                change.widen(*columns[column])
+            elif kind == "move":
+                change.move(name, after=self.draw.choice(["id", "p", "ts"]))
+            elif kind == "rename" and free:
+                columns[column] = (self.draw.choice(free), stored)
+                change.rename(name, columns[column][0])
+            elif kind == "drop" and len(columns) > 1:
+                change.drop(name)
+                del columns[column]
+        try:
+            instant = change.execute().instant
+        except UnsupportedError:
+            if not self.is_planned:
+                raise
+            return
+        self.model.columns = columns
+        if instant:
+            self.model.committed(instant)
+            self.altered += 1
+
+    @property
+    def is_planned(self):
+        """Whether a compaction of either kind is pending."""
+        timeline = self.table.timeline
+        return bool(timeline.pending("compaction") or timeline.pending("logcompaction"))
+
+    def index(self):
+        """An index built, planned, or dropped."""
+        chosen = self.draw.sample(INDEXES, self.draw.randint(1, 2))
+        mode = self.draw.choice(
+            ("schedule", "execute", "schedule_and_execute", "schedule_and_execute", "drop")
+        )
+        if mode == "drop":
+            there = table_config.load(self.table.storage).metadata_partitions
+            chosen = [p for p in chosen if p in there]
+            if chosen:
+                assert {*chosen} <= {*self.table.drop_index(chosen, options=self.options).dropped}
+        else:
+            result = self.table.build_index(
+                chosen if mode != "execute" else (), mode=mode, options=self.options
+            )
+            self.built += len(result.built)
+
+    def resize(self):
+        options = {**self.options, "hoodie.parquet.max.file.size": self.draw.choice(("1", "1000000"))}
+        number = None
+        if "hoodie.index.bucket.engine" not in self.made_with:
+            if self.model.buckets > 8:
+                return
+            number = 2 * self.model.buckets
+        try:
+            done = self.table.resize_buckets(number, options=options)
+        except UnsupportedError:
+            if not self.is_planned and not self.altered:
+                raise
+            return
+        if done.instant:
+            self.model.buckets = number or self.model.buckets
+            self.model.committed(done.instant)
+            self.resized += 1
 
     def log_compact(self):
         # What is only scheduled is overtaken by writes, compactions, restores ..., or executed later.
@@ -208,9 +345,6 @@ class Workload:
 
     # --- the answers
 
-    def want(self, rows):
-        return as_set(r for r, _ in rows.values())
-
     def check(self):
         config = table_config.load(self.table.storage)
         if LISTED.items() <= self.options.items() and self.model.rows:
@@ -218,13 +352,15 @@ class Workload:
             self.listed += bool(config.metadata_partitions)
         if config.metadata_partitions and not len(self.done) % 3:
             assert differences(self.table.storage) == []
-        assert as_set(self.table.read(meta_columns=False).to_arrow().to_pylist()) == self.want(
-            self.model.rows
-        )
+        now, found = self.model.now, self.table.read(meta_columns=False).to_arrow()
+        assert {*found.column_names} == {*(n for n, _ in FIELDS), *(n for n, _ in now.columns.values())}
+        assert as_set(found.to_pylist()) == as_set(now.all_shown())
         if len(self.done) % 5:
             return
+        if config.metadata_partitions:
+            self.check_filters(now)
         once = self.table.read(query="read_optimized", meta_columns=False).to_arrow().to_pylist()
-        assert set(as_set(once)) <= self.model.ever
+        assert {*as_set(once)} <= {*as_set(now.shown(self.model.ever))}
         # The states that the cleaner has left.
         states = sorted(self.model.states)[-4:]
         for instant in self.draw.sample(states, min(2, len(states))):
@@ -232,7 +368,7 @@ class Workload:
                 found = self.table.read(as_of=instant, meta_columns=False).to_arrow().to_pylist()
             except InstantNotFoundError:  # cleaned: a rollback takes commits away, and gives no files back
                 continue
-            assert as_set(found) == self.want(self.model.states[instant]), instant
+            assert as_set(found) == as_set(self.model.states[instant].all_shown()), instant
             self.travelled += 1
         begin = self.draw.choice(states)
         try:
@@ -242,10 +378,19 @@ class Workload:
                 raise
             changes = self.table.read_incremental(begin, meta_columns=False, on_missing="full_scan")
         found = changes.to_arrow().to_pylist()
-        changed = {i: v for i, v in self.model.rows.items() if v[1] > begin}
-        assert as_set(found) == self.want(changed), begin
+        assert as_set(found) == as_set(now.shown(r for r, i in self.model.rows.values() if i > begin)), begin
         if CHANGES.items() <= self.options.items():
             self.check_changes(begin)
+
+    def check_filters(self, now):
+        limit, key = self.draw.randint(0, self.clock), str(self.draw.randrange(KEYS))
+        rows = now.all_shown()
+        for text, want in (
+            (f"ts >= {limit}", [r for r in rows if r["ts"] >= limit]),
+            (f"id = '{key}'", [r for r in rows if r["id"] == key]),
+        ):
+            found = self.table.read(filter=text, meta_columns=False, options=BY_INDEXES).to_arrow()
+            assert as_set(found.to_pylist()) == as_set(want), text
 
     def check_changes(self, begin):
         """What became of each key since `begin`: the first image of its changes, and the last."""
@@ -265,7 +410,7 @@ class Workload:
             assert first.setdefault(key, before) is before or last[key] == before, key
             last[key] = after
         old, new = (
-            {k: r for k, (r, _) in rows.items()} for rows in (self.model.states[begin], self.model.rows)
+            {r["id"]: r for r in state.all_shown()} for state in (self.model.states[begin], self.model.now)
         )
         for key in {*first, *old, *new}:
             if key in first:
@@ -286,12 +431,15 @@ class Workload:
         (2, {"hoodie.parquet.small.file.limit": "0", **LISTED, **MERGED}),
         (3, {"hoodie.index.type": "BLOOM", "hoodie.logfile.data.block.format": "parquet", **CHANGES}),
         (4, {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.parquet.small.file.limit": "0", **LISTED}),
+        (5, {**BUCKETS, **CHANGES}),
+        (6, {**RINGS, **MERGED}),
     ],
-    ids=["simple", "logs", "bloom", "global"],
+    ids=["simple", "logs", "bloom", "global", "buckets", "rings"],
 )
 def test_a_random_workload_agrees_with_the_model(tmp_path, seed, options):
-    work = Workload(tmp_path / "t", int(os.environ.get("HUDI_SEED", seed)), options)
-    steps = LISTED_STEPS if LISTED.items() <= options.items() else STEPS
+    is_listed, is_bucketed = (kind.items() <= options.items() for kind in (LISTED, BUCKETS))
+    steps = LISTED_STEPS if is_listed else STEPS
+    work = Workload(tmp_path / "t", int(os.environ.get("HUDI_SEED", seed)), options, steps)
     for _ in range(steps):
         try:
             work.step()
@@ -300,6 +448,9 @@ def test_a_random_workload_agrees_with_the_model(tmp_path, seed, options):
             raise
     assert work.travelled > steps // 10
     assert work.merged
+    assert work.altered
     assert work.told > steps or CHANGES.keys() - options.keys()
-    assert work.listed > steps * 3 // 4 or LISTED.keys() - options.keys()
-    assert [f for f in work.table.verify() if f.severity == "error"] == []
+    assert work.listed > steps * 3 // 4 or not is_listed
+    assert work.built or not is_listed
+    assert work.resized or not is_bucketed
+    assert [f for f in work.table.verify(deep=True) if f.severity == "error"] == []

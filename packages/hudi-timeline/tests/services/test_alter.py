@@ -142,6 +142,48 @@ def test_a_restore_takes_the_change_back(tmp_path):
     assert rows_of(table)[1]["cost"] == 1.5
 
 
+@KINDS
+@pytest.mark.parametrize("earlier", [False, True])
+def test_what_was_undone_is_no_part_of_the_history_of_later_writes(tmp_path, kind, earlier):
+    """Also where a savepointed commit alone is left: others after one may have been archived."""
+    table = made(tmp_path / "t", kind)
+    name = "fare"
+    if earlier:
+        table.alter().rename("fare", "price").execute()
+        name = "price"
+    kept = table.savepoint()
+    want = rows_of(table)
+    for _ in range(2):
+        table.alter().rename(name, "toll").add("x", "long").execute()
+        table.upsert(
+            [{"id": "a", "n": 2, "toll": 1.0, "r": {"u": 2, "v": "v"}, "p": "x", "x": 1}], options=QUIET
+        )
+        table.restore(kept)
+        assert rows_of(table) == want
+        table.delete([{"id": "c", "p": "x"}], options=QUIET)
+        table.upsert([{**want[1], name: 9.5}], options=QUIET)
+        assert rows_of(table) == [want[0], {**want[1], name: 9.5}]
+    assert table.verify(deep=True) == []
+
+
+def test_logs_of_every_version_are_merged_with_one_another(tmp_path):
+    table = made(tmp_path / "t", MOR)
+    table.upsert([row("a", 2)], options=QUIET)
+    table.alter().rename("fare", "price").widen("r.u", "double").add("x", "int").execute()
+    table.upsert(
+        [{"id": "b", "n": 2, "price": 9.0, "r": {"u": 2.5, "v": "v"}, "p": "x", "x": 1}], options=QUIET
+    )
+    want = rows_of(table)
+    assert table.log_compact(options={"hoodie.log.compaction.blocks.threshold": "2"}).executed
+    assert rows_of(table) == want
+    table.alter().rename("price", "toll").drop("x").execute()
+    want = [{("toll" if k == "price" else k): v for k, v in r.items() if k != "x"} for r in want]
+    assert rows_of(table) == want
+    table.compact(options={"hoodie.compact.inline.max.delta.commits": "1"})
+    assert rows_of(table) == want == rows_of(table, query="read_optimized")
+    assert table.verify(deep=True) == []
+
+
 def test_nothing_is_changed_by_a_dry_run_or_by_no_change(tmp_path):
     table = made(tmp_path / "t")
     before = table.timeline

@@ -100,10 +100,11 @@ def history_file(snapshot: TableSnapshot) -> str:
     """Path of the newest valid schemacommit; "" where the table has no schema history."""
     if snapshot.timeline.lacks(FOLDER.rpartition("/")[2]):
         return ""
-    storage, visible = snapshot.storage, snapshot.visible()
+    # Each commit goes on with it: of older ones, which may have been undone, none counts.
+    storage, completed = snapshot.storage, snapshot.visible().completed
     names = sorted(e.name for e in storage.list(FOLDER) if not e.is_dir and e.name.endswith(SUFFIX))
     # From table version 8 on a name has the completion time too: `<requested>_<completed>.schemacommit`.
-    valid = [n for n in names if n.removesuffix(SUFFIX).partition("_")[0] in visible]
+    valid = [n for n in names if n.removesuffix(SUFFIX).partition("_")[0] in completed]
     return f"{FOLDER}/{valid[-1]}" if valid else ""
 
 

@@ -208,13 +208,15 @@ class Timeline:
         """The time before which everything was archived, hence completed; "" if unknown.
 
         It is the oldest write in any state: archival stops before the oldest pending one.  A
-        savepointed commit may have stayed while later ones were archived, so it does not count; where there
-        are no others, as after a restore to it, the newest of them does.
+        savepointed commit may have stayed while later ones were archived, so it does not count; where no other
+        is completed, as after a restore to it, the newest of them does: what came after it was undone.
         """
         saved = {i.time for i in self.instants if i.action == SAVEPOINT}
         writes = WRITE_ACTIONS | {COMPACTION, CLUSTERING}
-        times = [i.time for i in self.instants if i.action in writes]
-        return next((t for t in times if t not in saved), times[-1] if times else "")
+        found = [i for i in self.instants if i.action in writes]
+        unsaved = [i for i in found if i.time not in saved]
+        kept = [] if any(i.completed for i in unsaved) else [i.time for i in found if i.time in saved][-1:]
+        return min((*(i.time for i in unsaved), *kept), default="")
 
     @property
     def newest_time(self) -> str:

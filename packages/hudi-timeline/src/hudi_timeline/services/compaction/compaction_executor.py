@@ -24,7 +24,6 @@ from hudi_timeline.services.compaction.pending_plans import (
 from hudi_timeline.services.compaction.plan_execution import (
     COMPACTING,
     PlanExecution,
-    plan_metadata,
     publish,
     refuse_taken_away,
     remove_failed_tries,
@@ -42,7 +41,7 @@ from hudi_timeline.timeline.instant import (
     ROLLBACK,
     Instant,
 )
-from hudi_timeline.transaction import rollback_executor, schema_history
+from hudi_timeline.transaction import rollback_executor
 from hudi_timeline.transaction.rollback_guard import refuse_alive
 from hudi_timeline.transaction.rollback_plan import read_plan, target_of
 from hudi_timeline.transaction.schema_history import refuse_older_than_history
@@ -134,13 +133,7 @@ def _commit(context: ServiceContext, begun: PlanExecution, stats: tuple[WriteSta
         _check_ours(context, begun, snapshot, stats)
         context.settle_metadata_table(snapshot)
         remove_failed_tries(context, begun, snapshot, stats)
-        refuse_older_than_history(snapshot, begun.time)
-        metadata = plan_metadata(COMPACTING, begun.snapshot, begun.pending, stats)
-        now = replace(snapshot, config=context.table)
-        metadata, history = schema_history.continued(now, begun.time, metadata)
-        for file in history:
-            file.store()
-        publish(context, begun, snapshot, metadata)
+        publish(context, begun, snapshot, stats)
 
 
 def _check_ours(

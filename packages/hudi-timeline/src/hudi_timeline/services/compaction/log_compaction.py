@@ -30,13 +30,14 @@ from hudi_timeline.concurrency import markers
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.file_slices import newest_slices, newest_slices_of
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.file_system_view.table_schema import with_history
 from hudi_timeline.options.compaction_config import CompactionConfig, parse_compaction_options
 from hudi_timeline.services.compaction.compaction import (
     CompactionResult,
     begun_elsewhere,
     refuse_copy_on_write,
 )
-from hudi_timeline.services.compaction.compaction_executor import BY_NAME
+from hudi_timeline.services.compaction.compaction_executor import HARMED
 from hudi_timeline.services.compaction.compaction_planner import (
     PLAN_VERSION,
     open_writes,
@@ -53,7 +54,6 @@ from hudi_timeline.services.compaction.plan_execution import (
     COMPACTING_LOGS,
     PLAN_AGAIN,
     PlanExecution,
-    plan_metadata,
     publish,
     refuse_taken_away,
     remove_failed_tries,
@@ -78,6 +78,7 @@ from hudi_timeline.timeline.instant import (
 from hudi_timeline.timeline.instant_generator import new_instant
 from hudi_timeline.transaction import rollback_executor
 from hudi_timeline.transaction.rollback_guard import refuse_alive
+from hudi_timeline.transaction.schema_history import refuse_older_than_history
 from hudi_timeline.transaction.write_basis import Basis
 
 log = logging.getLogger("hudi")
@@ -191,7 +192,7 @@ def _schedule(
         waiting = _waits_for(snapshot)
         plan = nothing if waiting else make_log_compaction_plan(snapshot, config)
         return "", plan, waiting or ("" if plan else few)
-    with context.locked(also=BY_NAME, keep_metadata=True) as snapshot:
+    with context.locked(also=HARMED, keep_metadata=True) as snapshot:
         waiting = _waits_for(snapshot)
         if waiting:
             return "", nothing, waiting
@@ -266,7 +267,7 @@ def _begin(
 ) -> _LogExecution | None:
     """Take a plan, after all checks; one of which nothing fits any more is withdrawn."""
     storage, options = context.storage, context.options
-    with context.locked(also=BY_NAME, keep_metadata=True) as snapshot:
+    with context.locked(also=HARMED, keep_metadata=True) as snapshot:
         if seen and warns_of_done(context, snapshot.timeline, time, action=LOG_COMPACTION):
             return None
         instant = find_pending(snapshot.timeline, time, table=storage.uri, action=LOG_COMPACTION)
@@ -294,7 +295,8 @@ def _begin(
             raise _withdrawn(
                 storage.uri, time, "its slices were written to, or planned for something else, since"
             )
-        tasks = make_log_tasks(snapshot, time, [s for _, s in fitting], config)
+        refuse_older_than_history(snapshot, time)
+        tasks = make_log_tasks(with_history(snapshot, None), time, [s for _, s in fitting], config)
         beat = take(context, COMPACTING_LOGS, instant, snapshot, call)
     operations = tuple(o for o, _ in fitting)
     return _LogExecution(COMPACTING_LOGS, pending, snapshot, tuple(tasks), beat, operations)
@@ -335,13 +337,11 @@ def _fitting(
 
 
 def _commit(context: ServiceContext, begun: _LogExecution, stats: tuple[WriteStat, ...]) -> None:
-    with context.locked(also=BY_NAME, keep_metadata=True) as snapshot:
+    with context.locked(also=HARMED, keep_metadata=True) as snapshot:
         _check_ours(context, begun, snapshot, stats)
         context.settle_metadata_table(snapshot)
         remove_failed_tries(context, begun, snapshot, stats)
-        publish(
-            context, begun, snapshot, plan_metadata(COMPACTING_LOGS, begun.snapshot, begun.pending, stats)
-        )
+        publish(context, begun, snapshot, stats)
 
 
 def _check_ours(

@@ -36,7 +36,12 @@ from hudi_timeline.timeline.instant import (
     instant_path,
 )
 from hudi_timeline.timeline.instant_generator import wait_for_next_tick
-from hudi_timeline.transaction import consistency_guard, late_publication, rollback_executor
+from hudi_timeline.transaction import (
+    consistency_guard,
+    late_publication,
+    rollback_executor,
+    schema_history,
+)
 
 log = logging.getLogger("hudi")
 
@@ -210,11 +215,17 @@ def plan_metadata(
 
 
 def publish(
-    context: ServiceContext, begun: PlanExecution, snapshot: TableSnapshot, metadata: CommitMetadata
+    context: ServiceContext, begun: PlanExecution, snapshot: TableSnapshot, stats: Sequence[WriteStat]
 ) -> None:
-    """Complete the execution under the lock: the metadata table first, then the completed file."""
+    """Complete the execution under the lock; the completed file comes last."""
     storage, time, kind = context.storage, begun.time, begun.kind
+    schema_history.refuse_older_than_history(snapshot, time)
     now = replace(snapshot, config=context.table)
+    metadata, history = schema_history.continued(
+        now, time, plan_metadata(kind, begun.snapshot, begun.pending, stats)
+    )
+    for file in history:
+        file.store()
     context.warnings += mirror_write(now, time, metadata, context.options.indexes).warnings
     content = metadata.to_json()
     context.check_lock()
