@@ -189,7 +189,7 @@ def test_rows_to_delete_that_have_meta_columns_alone_are_told_what_they_lack(tmp
     table = make(tmp_path / "t")
     table.insert(trips(3))
     rows = table.read(meta_columns=True).to_arrow()
-    with pytest.raises(MissingColumnError, match="'uuid' is not in the data, which has no column but meta"):
+    with pytest.raises(MissingColumnError, match="'uuid' is not in the data, which has meta columns"):
         table.delete(rows.select([n for n in rows.column_names if n.startswith("_hoodie_")]))
 
 

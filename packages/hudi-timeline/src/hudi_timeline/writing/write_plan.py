@@ -383,9 +383,8 @@ def require(schema: pa.Schema, fields: Sequence[str], what: str, storage: Storag
                 index = kind.get_field_index(part) if pa.types.is_struct(kind) else -1
                 found = kind.field(index) if index >= 0 else None
             if found is None:
-                there = ", ".join(schema.names) or "no column but meta columns"
                 raise MissingColumnError(
-                    f"{what} column {name!r} is not in the data, which has {there}",
+                    f"{what} column {name!r} is not in the data, which has {', '.join(schema.names) or 'meta columns'}",
                     table=storage.uri,
                     remedy=f"add the column, or correct the option that names the {what} field.",
                     column=name,
