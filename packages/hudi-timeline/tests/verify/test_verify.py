@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from hudi_timeline import HudiTable
 from hudi_timeline.cli.main import app
+from hudi_timeline.timeline import avro_files
 
 SCHEMA = pa.schema([("k", pa.string()), ("p", pa.string()), ("v", pa.int64())])
 SHORT = {
@@ -99,3 +100,35 @@ def test_index_records_that_lack_what_the_newest_writer_knows_are_checked(table,
     commit["extraMetadata"]["schema"] = json.dumps(schema)
     newest.write_text(json.dumps(commit))
     assert HudiTable.open(str(path)).verify(deep=True) == []
+
+
+def test_a_cleaning_that_was_entered_into_the_metadata_table_again_is_no_finding(table, path):
+    """Apache Hudi rolls the entry back that another process made of a cleaning of its own, and makes it anew."""
+    listed = {**SHORT, "hoodie.metadata.enable": "true"}
+    for step in range(4):
+        written = table.upsert(rows(step), options=listed).instant
+    (cleaned,) = [i.time for i in HudiTable.open(str(path)).timeline.of("clean")][-1:]
+    own = path / ".hoodie/metadata/.hoodie"
+
+    def undo(target, at):
+        record = {
+            "startRollbackTime": at, "timeTakenInMillis": 1, "totalFilesDeleted": 0, "commitsRollback": [target],
+            "partitionMetadata": {}, "version": 1,
+            "instantsRollback": [{"commitTime": target, "action": "deltacommit"}],
+        }  # fmt: skip
+        plan = {
+            "instantToRollback": {"commitTime": target, "action": "deltacommit"},
+            "RollbackRequests": [],
+            "version": 1,
+        }
+        (own / f"{at}.rollback.requested").write_bytes(avro_files.render("HoodieRollbackPlan", plan))
+        (own / f"{at}.rollback.inflight").touch()
+        (own / f"{at}.rollback").write_bytes(avro_files.render("HoodieRollbackMetadata", record))
+
+    assert (own / f"{cleaned}.deltacommit").exists()
+    undo(cleaned, f"{int(written) + 1}")
+    assert [str(f) for f in table.verify() if f.severity != "info"] == []
+    # What the table itself does not have is none of it.
+    alone = min(f.name.partition(".")[0] for f in own.glob("*.deltacommit"))
+    undo(alone, f"{int(written) + 2}")
+    assert [f.code for f in table.verify() if f.severity != "info"] == ["timeline-rolled-back"]
