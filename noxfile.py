@@ -328,6 +328,16 @@ def rivals(session: nox.Session) -> None:
 
 
 @nox.session
+def differential(session: nox.Session) -> None:
+    """Tables drawn from 100 seeds, or from those that `-- FIRST LAST [VERSION]` says, under this project and Apache
+    Hudi in turns: after each step both must answer the same (tools/soak/differential.py); some hours."""
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, *PEERS)
+    first, last, *version = session.posargs or ("0", "100")
+    folder = str(Path(session.create_tmp()) / "differential")
+    session.run("python", "tools/soak/differential.py", first, last, folder, *version)
+
+
+@nox.session
 def fuzz_smoke(session: nox.Session) -> None:
     """Every parser of untrusted bytes under coverage-guided fuzzing, a second each, on the same inputs each time.
 

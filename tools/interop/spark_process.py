@@ -101,10 +101,11 @@ class SparkProcess:
         self._log.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def read(self, path: str | os.PathLike[str], **options: str) -> pa.Table:
-        """All columns and rows of a table; dotted options go in as `**{"as.of.instant": ...}`."""
+    def read(self, path: str | os.PathLike[str], *, where: str = "", **options: str) -> pa.Table:
+        """All columns of a table, of all rows or those of a condition; dotted options go in as
+        `**{"as.of.instant": ...}`."""
         out = self._scratch / f"read-{next(self._names)}"
-        self._ask("read", path=str(path), options=options, out=str(out))
+        self._ask("read", path=str(path), options=options, where=where, out=str(out))
         return _load(out)
 
     def write(

@@ -73,9 +73,10 @@ class Commands:
     def ping(self) -> str:
         return str(self.spark.version)
 
-    def read(self, path: str, options: dict[str, str], out: str) -> int:
+    def read(self, path: str, options: dict[str, str], where: str, out: str) -> int:
         """Write the rows of a table to the folder `out` as Parquet; gives the number of milliseconds."""
-        return self._save(self.spark.read.format("hudi").options(**options).load(path), out)
+        frame = self.spark.read.format("hudi").options(**options).load(path)
+        return self._save(frame.where(where) if where else frame, out)
 
     def sql(self, text: str, out: str) -> int:
         """Run a statement and write its rows to the folder `out`."""
