@@ -39,7 +39,7 @@ from hudi_format.parquet.reader import iter_row_groups, read_keys, read_table
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_format.storage.protocol import Storage
-from hudi_index.bloom.footer_index import FILTER, MAYBE, RANGE, BloomIndex
+from hudi_index.bloom.footer_index import FILTER, MAYBE, RANGE, BloomIndex, Candidates
 from hudi_index.bucket import BucketIndex
 from hudi_index.metadata_footers import MetadataFooters, OpenedFooters
 from hudi_index.record_index import KeyLocator, Places, places_of
@@ -283,6 +283,44 @@ def with_equal_keys(rows: np.ndarray, same: np.ndarray | None) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyStages:
+    """Stages of a look-up that resolved the rows, in rows.
+
+    Attributes:
+        told: their file group was said without a look into files.
+        ruled_out: new ones, by the index or by footers alone.
+        found: those in files whose keys were read.
+        in_vain: new ones, for which keys of files were read: false positives of the filter, where there is one.
+    """
+
+    told: int
+    ruled_out: int
+    found: int
+    in_vain: int
+
+    @classmethod
+    def of(cls, told: np.ndarray, compared: np.ndarray, hits: Iterable[np.ndarray]) -> KeyStages:
+        """Stages by masks of rows that were told, and compared; and the rows in files."""
+        found = np.zeros(len(told), dtype=bool)
+        for at in hits:
+            found[at] = True
+        read = compared & ~told
+        return cls(
+            int(told.sum()),
+            int((~told & ~compared).sum()),
+            int((read & found).sum()),
+            int((read & ~found).sum()),
+        )
+
+    def __str__(self) -> str:
+        counts = (
+            (self.told, "told by it"), (self.found, "found in files"), (self.ruled_out, "new by it alone"),
+            (self.in_vain, "new, looked for in files"),
+        )  # fmt: skip
+        return ", ".join(f"{n:,} {what}" for n, what in counts if n) or "no keys"
+
+
+@dataclass(frozen=True, slots=True)
 class LookupCount:
     """Statistics of a lookup.
 
@@ -295,6 +333,7 @@ class LookupCount:
         held: those whose keys were kept from before.
         doubted: keys that the record index did not say for certain, and that were looked for in the files.
         why: what made it doubtful, "" for nothing.
+        keys: what resolved the keys; None on Spark, whose rows are not counted for it.
     """
 
     index: str
@@ -306,6 +345,7 @@ class LookupCount:
     doubted: int = 0
     why: str = ""
     held: int = 0
+    keys: KeyStages | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, index: str, verdicts: Iterable[str], *, doubted: int = 0, why: str = "") -> LookupCount:
@@ -408,6 +448,9 @@ class FileLookup:
     Args:
         keys: record keys; not null.
         ordering: their ordering values, where stored records are compared with them.
+
+    Attributes:
+        compared: per row, whether its key was compared with those of any file.
     """
 
     storage: Storage
@@ -415,11 +458,13 @@ class FileLookup:
     task: LookupTask
     ordering: pa.Array | pa.ChunkedArray | None = None
     index: KeyIndex = field(init=False)
+    compared: np.ndarray = field(init=False)
     _bloom: BloomIndex | None = field(init=False, default=None)
     _told: OpenedFooters | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.index = KeyIndex(self.keys)
+        self.compared = np.zeros(self.index.rows, dtype=bool)
         if self.task.uses_filters:
             self._bloom = BloomIndex(self.index.keys, prune_by_ranges=self.task.prune_by_ranges)
             if self.task.footers is not None:
@@ -443,10 +488,13 @@ class FileLookup:
         none = np.empty(0, dtype=np.int64)
         if not self.index.rows:
             return KeyMatches(MAYBE, none)
+        asked = None
         if self._bloom is not None:
-            verdict = self._verdict(file, self._bloom)
-            if verdict != MAYBE:
-                return KeyMatches(verdict, none)
+            left = self._candidates(file, self._bloom)
+            if left.verdict != MAYBE:
+                return KeyMatches(left.verdict, none)
+            asked = left.rows
+        self.compared[slice(None) if asked is None else asked] = True
         keys, held = self._keys_of(file)
         at = self.index.find(keys)
         rows = np.unique(at[at >= 0])
@@ -461,17 +509,18 @@ class FileLookup:
 
         return KEPT.of(self.storage, file, read) if self.task.index == INMEMORY else (read(), False)
 
-    def _verdict(self, file: BaseFile, bloom: BloomIndex) -> str:
-        """Verdict of the file's key range and bloom filter on the keys."""
+    def _candidates(self, file: BaseFile, bloom: BloomIndex) -> Candidates:
+        """Keys that the file's key range and bloom filter leave."""
         try:
             if self._told is not None:
                 bounds = self._told.range(file)
-                if bounds is not None and bloom.candidates(bounds).verdict == RANGE:
-                    return RANGE
+                within = None if bounds is None else bloom.candidates(bounds)
+                if within is not None and within.verdict == RANGE:
+                    return within
                 told = self._told.filter(file)
                 if told is not None:
-                    return bloom.candidates(told).verdict
-            return bloom.candidates(read_entries(self.storage, file.path, size=file.size)).verdict
+                    return bloom.candidates(told)
+            return bloom.candidates(read_entries(self.storage, file.path, size=file.size))
         except HudiError as e:
             raise e.at(table=self.storage.uri, file=file.path) from None
 

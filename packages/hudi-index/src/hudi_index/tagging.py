@@ -32,6 +32,7 @@ from hudi_index.bucket import locate
 from hudi_index.lookup import (
     FileLookup,
     KeyMatches,
+    KeyStages,
     LoggedFiles,
     LookupCount,
     LookupTask,
@@ -127,6 +128,8 @@ def _tag_buckets(
     groups, location = locate(
         task.bucket, rows.column(RECORD_KEY), codes, partitions, task.groups, table=storage.uri
     )
+    told = location >= 0
+    count = replace(count, keys=count.keys or KeyStages.of(told, np.zeros(len(told), dtype=bool), ()))
     return Tagged(rows, codes, partitions, groups, location, count)
 
 
@@ -153,7 +156,11 @@ def _tag_within(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], 
         hits = [at[~gone] for at, gone in zip(hits, dead, strict=True)]
     order, location = _placed(hits, np.zeros(rows.num_rows, dtype=bool))
     groups = tuple((code, f.file_id) for code, f in candidates)
-    count = LookupCount.of(task.index, (f.verdict for f in found))
+    compared = np.zeros(rows.num_rows, dtype=bool)
+    for code, lookup in lookups.items():
+        compared[by_code[code][lookup.compared]] = True
+    keys_of = KeyStages.of(np.zeros(rows.num_rows, dtype=bool), compared, hits)
+    count = replace(LookupCount.of(task.index, (f.verdict for f in found)), keys=keys_of)
     if len(order) == rows.num_rows:  # no key in two files: keep the rows where they are
         out = np.empty(rows.num_rows, dtype=np.int32)
         out[order] = location
@@ -193,11 +200,14 @@ def _tag_global(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], 
         return lookup.find(file, leaves(code) if task.compares_stored else None)
 
     places = lookup.places()
+    told = np.zeros(rows.num_rows, dtype=bool)
     if places is None:
         found = _in_all(candidates, find, storage, pool)
         count = LookupCount.of(task.index, (f.verdict for f in found))
     else:
         total = len(candidates)
+        for at in places.rows.values():
+            told[with_equal_keys(at, lookup.same_keys)] = True
         candidates, found, count = _by_index(lookup, places, candidates, known, leaves, pool)
         count = replace(count, files=total)
     same = lookup.same_keys
@@ -209,6 +219,8 @@ def _tag_global(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], 
     dead = _deleted(
         candidates, at_of, rows.num_rows, pool, lambda c, at: lookup.deleted(c[1], at), looked
     )  # fmt: skip
+    compared = lookup.compared if same is None else lookup.compared[same]
+    count = replace(count, keys=KeyStages.of(told, compared, at_of))
     for (code, _), f, at, gone in zip(candidates, found, at_of, dead, strict=True):
         stays = np.zeros(rows.num_rows, dtype=bool)
         if f.stays is not None:
@@ -283,6 +295,7 @@ def _by_index(
             candidates, _in_all(candidates, living, lookup.storage, pool), strict=True
         ):
             verdicts.append(found.verdict)
+            lookup.compared[places.doubted[rest.compared]] = True
             if len(found.rows):
                 at = (code, file.file_id)
                 held[at] = np.union1d(held[at], found.rows) if at in held else found.rows

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
+from typing import TYPE_CHECKING
 
 from hudi_format.model import WriteStat
 from hudi_format.schema.changes import SchemaChange
 from hudi_index.lookup import LookupCount
+
+if TYPE_CHECKING:
+    from hudi_timeline.writing.routing import Forecast
 
 _PARTITIONS_SHOWN = 10
 
@@ -40,6 +44,8 @@ class CommitResult:
         dry_run: nothing was written; the other attributes say what would be, without bytes.
         rewritten_bytes: of a dry run: size of the base files that would be read and written again; None where it is not
             known.
+        forecast: of a dry run: bytes and seconds that the write is expected to take, by those of the table's last
+            commits; None where these do not say theirs.
         lookup: the index of an upsert or delete and how many files it had to look into; None where unknown.
     """
 
@@ -62,6 +68,7 @@ class CommitResult:
     dry_run: bool = False
     duplicates: tuple[str, ...] = ()
     rewritten_bytes: int | None = None
+    forecast: Forecast | None = None
 
     @property
     def inserted(self) -> int:
@@ -122,6 +129,9 @@ class CommitResult:
             more = f" and {len(self.schema_changes) - 3} more" if len(self.schema_changes) > 3 else ""
             text += f"; schema: {', '.join(map(str, self.schema_changes[:3]))}{more}"
         if self.dry_run:
+            keys = None if self.lookup is None else self.lookup.keys
+            text += "" if self.lookup is None or keys is None else f"; keys by {self.lookup.index}: {keys}"
+            text += "" if self.forecast is None else f"; {self.forecast}"
             return f"CommitResult({text})"
         return f"CommitResult({text}; {self.bytes_written / 1e6:.1f} MB, {self.seconds:.2f} s)"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -130,6 +132,7 @@ def preview(
 
     Rows that mark deletes count as updates; rows are not merged, so that an older one counts too.
     """
+    began = time.monotonic()
     snapshot = plan.snapshot
     table_type = (plan.config if plan.table is None else plan.table).table_type or ""
     replaced: Replaced | None = None
@@ -159,6 +162,8 @@ def preview(
         profile = profile_of(engine, frame, plan)
         routing = route(profile, latest, plan, snapshot, table_type, new_files_only=new_files_only)
         stats = _planned(profile, routing, deletes=plan.operation == "delete")
+    rate = None if snapshot is None else rate_of(snapshot)
+    sizes, spent = _base_sizes(latest), sum(timings.values()) + time.monotonic() - began
     dropped = None
     if replaced is not None and snapshot is not None and not stats:
         dropped = rows_of(replaced.slices, snapshot)
@@ -176,18 +181,23 @@ def preview(
         lookup=looked_up,
         dropped_rows=dropped,
         dry_run=True,
-        rewritten_bytes=_rewritten(stats, latest),
+        rewritten_bytes=_rewritten(stats, sizes),
+        forecast=None if rate is None else forecast(stats, sizes, rate, engine.parallelism, spent),
     )
 
 
-def _rewritten(stats: Sequence[WriteStat], latest: LatestSlices) -> int | None:
-    """Size of the base files of file groups that are rewritten; None where one is not known."""
-    sizes = {
+def _base_sizes(latest: LatestSlices) -> dict[tuple[str, str], int]:
+    """Sizes of base files by partition and file id; -1 for unknown ones."""
+    return {
         (s.partition, s.file_id): s.base_file.size
         for of in latest.slices.values()
         for s in of
         if s.base_file is not None
     }
+
+
+def _rewritten(stats: Sequence[WriteStat], sizes: Mapping[tuple[str, str], int]) -> int | None:
+    """Size of the base files of file groups that are rewritten; None where one is not known."""
     again = [
         sizes.get((s.partition, s.file_id), 0)
         for s in stats
@@ -216,4 +226,101 @@ def _planned(profile: Sequence[ProfileRow], routing: Routing, *, deletes: bool) 
     return stats
 
 
-__all__ = ["LOOKS_UP", "REPLACING", "preview", "profile_of", "replaced_by", "route"]
+# --- forecast of a write -------------------------------------------------------------------------------
+
+_COMMITS = 10  # newest ones that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRate:
+    """Rate of writing so far.
+
+    Attributes:
+        record_bytes: of a record in a base file.
+        ms_per_byte: of one worker.
+    """
+
+    record_bytes: float
+    ms_per_byte: float
+
+    @classmethod
+    def of(cls, stats: Iterable[WriteStat]) -> WriteRate | None:
+        """Rate of written files; None where they do not say their sizes and times."""
+        rows = size = timed = took = 0
+        for stat in stats:
+            ms = stat.upsert_time_ms + stat.create_time_ms
+            if stat.total_write_bytes <= 0:
+                continue
+            if "logVersion" not in stat.extra:
+                rows, size = rows + max(stat.num_writes, 0), size + stat.total_write_bytes
+            if ms > 0:
+                timed, took = timed + stat.total_write_bytes, took + ms
+        return cls(size / rows, took / timed) if rows and took else None
+
+
+def rate_of(snapshot: TableSnapshot) -> WriteRate | None:
+    """Rate of a table's newest commits; None where they say none.
+
+    Raises:
+        MissingFileError, CorruptFileError: a commit cannot be read.
+    """
+    newest = itertools.islice(reversed(snapshot.timeline.completed_writes()), _COMMITS)
+    return WriteRate.of(stat for instant in newest for stat in snapshot.commits.get(instant).stats)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Forecast of what a write takes.
+
+    Attributes:
+        bytes: that are written.
+        seconds: from the call to the commit, without services that follow it.
+    """
+
+    bytes: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"about {self.bytes / 1e6:.1f} MB in {self.seconds:.1f} s"
+
+
+def forecast(
+    planned: Sequence[WriteStat],
+    sizes: Mapping[tuple[str, str], int],
+    rate: WriteRate,
+    workers: int,
+    spent: float,
+) -> Forecast:
+    """Forecast of planned files.
+
+    Args:
+        planned: a statistic for each file that would be written, without sizes.
+        sizes: of the base files that are there, by partition and file id; -1 for unknown ones.
+        workers: files that are written side by side.
+        spent: seconds until the rows were routed, which the write takes again.
+    """
+    each = []
+    for stat in planned:
+        fresh, changed = stat.num_inserts, stat.num_update_writes + stat.num_deletes
+        if "logVersion" in stat.extra:
+            each.append((fresh + changed) * rate.record_bytes)
+        else:
+            stored = 0 if stat.prev_commit == "null" else max(0, sizes.get((stat.partition, stat.file_id), 0))
+            each.append(stored + (fresh - stat.num_deletes) * rate.record_bytes)
+    each = [max(0.0, size) for size in each]
+    slowest = max(max(each, default=0.0), sum(each) / max(1, workers))
+    return Forecast(round(sum(each)), spent + slowest * rate.ms_per_byte / 1000)
+
+
+__all__ = [
+    "LOOKS_UP",
+    "REPLACING",
+    "Forecast",
+    "WriteRate",
+    "forecast",
+    "preview",
+    "profile_of",
+    "rate_of",
+    "replaced_by",
+    "route",
+]
