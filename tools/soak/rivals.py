@@ -68,10 +68,6 @@ FRAME = {
     # Lists that Apache Hudi 0.15.0 writes by its row writer are null after its next upsert.
     "hoodie.datasource.write.row.writer.enable": "false",
 }
-# Apache Hudi 0.15.0 takes an instant seconds before it shows it, so that a cleaning can be past an overwrite before
-# that is there; its archival then forgets which file groups were replaced, and their rows are there again.  Its
-# compactions do not say that they are alive: a service rolls them back.
-OF_APACHE = {"hoodie.archive.automatic": "false", "hoodie.compact.inline": "false"}
 SERVICES = {
     COPY_ON_WRITE: ("clean", "archive"),
     MERGE_ON_READ: ("clean", "archive", "compact", "log_compact"),
@@ -318,7 +314,6 @@ class WritingRival(Rival):
         given = {
             **FRAME, **self._frame, **self._place.options, **options,
             "hoodie.datasource.write.operation": batch.operation,
-            **(OF_APACHE if isinstance(process, ApacheHudi) else {}),
         }  # fmt: skip
         try:
             process.write(self._place.path, batch.to_arrow(), given)
