@@ -129,7 +129,11 @@ def test_any_filter_gives_the_same_rows(opened, table):
 def test_any_of_many_filters_gives_the_same_rows(opened, table):
     check(opened(table), f"{table} many", -(-MANY // len(EVERY)))
     for question in table.questions(AS_OF):
-        check(opened(table), f"{table} {question.name}", 10, as_of=question.instant)
+        # Of a state whose files were partly cleaned, what is left is filtered.
+        more = {"as_of": question.instant, "on_missing": "skip"}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            check(opened(table), f"{table} {question.name}", 10, **more)
 
 
 @pytest.mark.parametrize("version", ["v6", "v8", "v9"])
