@@ -126,6 +126,24 @@ def test_a_rollback_of_what_a_compaction_has_merged_strikes_the_files_out(storag
     assert differences(storage) == []
 
 
+@pytest.mark.parametrize("replacing", [True, False])
+def test_a_rollback_of_what_began_a_slice_strikes_out_logs_that_earlier_rollbacks_have_named(
+    storage, replacing
+):
+    made(storage, "MERGE_ON_READ")
+    write(storage, rows(4, v=1))
+    began = write(
+        storage, rows(4, 0 if replacing else 60), "insert_overwrite" if replacing else "bulk_insert"
+    )
+    late = write(storage, rows(2, 0 if replacing else 60).select(["id", "p"]), "delete")
+    for instant in (late.instant, began.instant):
+        table(storage).rollback(instant)
+        assert differences(storage) == []
+    write(storage, rows(4, v=2))
+    assert differences(storage) == []
+    assert HudiTable._of(storage).verify() == []
+
+
 @pytest.mark.parametrize("table_type", TYPES)
 def test_a_rollback_of_what_was_there_before_the_metadata_table_was_made_is_followed(storage, table_type):
     asked = {

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from hudi_format.file_names import PARTITION_METADATA
+from hudi_format.file_names import PARTITION_METADATA, parse_base_file
 from hudi_format.model import join_path
 from hudi_format.schema.avro import from_avro
 from hudi_format.schema.meta_fields import without_meta
@@ -219,7 +219,10 @@ def mirror_rollback(
     held = _made_with(own, target, metadata_config.built(config))
     gone = _INDEXES if is_merged else [p for p in _INDEXES if p in held]
     out.drop(storage, gone, f"the commit {target}, which was rolled back, is merged into it")
-    struck = {p: tuple(names) for p, names in deleted.items()} if is_merged or FILES in held else {}
+    # Log files of its slices may be those of later writes, which rollbacks of these have named.
+    whole = is_merged or FILES in held
+    chosen = {p: tuple(n for n in of if whole or parse_base_file(p, n) is None) for p, of in deleted.items()}
+    struck = {p: names for p, names in chosen.items() if names}
     folders = [p for p in deleted if storage.info(join_path(p, PARTITION_METADATA)) is not None]
     records = file_records(files, struck, partitions=folders)
     deltacommit.apply(own, rollback, {FILES: {FILES_GROUP: GroupChange(records)}})
