@@ -1,7 +1,9 @@
 """Groups of the help: every command stands in one of them, once."""
 
+import sys
 from collections import Counter
 
+import pytest
 import typer
 
 from hudi_timeline.cli.grouped_help import GROUPS, OTHERS
@@ -29,6 +31,15 @@ def test_the_help_lists_all_commands_below_their_titles(hudi, monkeypatch):
     for name in commands():
         assert any(line.startswith(f"  {name} ") for line in lines), name
     assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_titles_are_bold_at_a_terminal(hudi, monkeypatch, no_color):
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    _, out, _ = hudi("--help")
+    for title in GROUPS:
+        assert (f"\x1b[1m{title}\x1b[0m:" in out) == (not no_color)
 
 
 def test_a_group_within_is_listed_as_before(hudi):

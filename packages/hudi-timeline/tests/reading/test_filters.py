@@ -4,6 +4,7 @@ import sqlite3
 from datetime import date, datetime
 from decimal import Decimal
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -236,6 +237,8 @@ def test_tuples_that_say_nothing_are_refused():
         assert "('city', '=', 'sf')" in e.value.remedy
     with pytest.raises(TypeError, match="empty list"):
         make_predicate([], ROWS.schema)
+    with pytest.raises(TypeError, match=r"scan_hudi\(\) takes Polars"):
+        make_predicate(pl.col("city") == "sf", ROWS.schema)
     with pytest.raises(MissingColumnError, match="'citi'"):
         make_predicate([("citi", "=", "sf")], ROWS.schema)
     with pytest.raises(SchemaError):

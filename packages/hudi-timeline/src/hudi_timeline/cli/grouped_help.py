@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
 
+import typer
 from typer.core import TyperGroup
 
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -23,6 +26,12 @@ OTHERS = "More"
 _LEAST = 45  # characters of a command's help, on however narrow a terminal
 
 
+def _titled(title: str) -> str:
+    """The title, in bold at a terminal, unless NO_COLOR asks for none."""
+    bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return typer.style(title, bold=True) if bold else title
+
+
 class GroupedHelp(TyperGroup):
     """Group of commands whose help lists them below titles."""
 
@@ -37,5 +46,5 @@ class GroupedHelp(TyperGroup):
             # One column for all groups.
             rows = [(n.ljust(width), commands[n].get_short_help_str(limit)) for n in names if n in commands]
             if rows:
-                with formatter.section(title):
+                with formatter.section(_titled(title)):
                     formatter.write_dl(rows)

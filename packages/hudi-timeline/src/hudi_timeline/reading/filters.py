@@ -58,6 +58,11 @@ def make_predicate(filter: Condition, schema: pa.Schema) -> Predicate:
         raise TypeError(
             "filter must be text, a pyarrow.compute.Expression or a list of tuples (column, operator, value), not "
             + ("an empty list" if isinstance(filter, (list, tuple)) else type(filter).__name__)
+            + (
+                "; scan_hudi() takes Polars expressions"
+                if type(filter).__module__.startswith("polars")
+                else ""
+            )
         )
     _check_length(expression)
     try:
