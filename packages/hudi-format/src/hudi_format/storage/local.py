@@ -136,21 +136,21 @@ class LocalStorage:
                     raise
                 return []
             with entries:
-                for e in entries:
-                    if e.is_symlink() and self._leads_back(path, e.name):
+                for entry in entries:
+                    if entry.is_symlink() and self._leads_back(path, entry.name):
                         continue
-                    if e.is_symlink() and e.is_file() and not self._may_read(e.path):
-                        raise self._linked(join_path(path, e.name))
-                    if unless and e.name.endswith(unless) and e.is_file():
-                        out.append(FileInfo(e.name, False))
+                    if entry.is_symlink() and entry.is_file() and not self._may_read(entry.path):
+                        raise self._linked(join_path(path, entry.name))
+                    if unless and entry.name.endswith(unless) and entry.is_file():
+                        out.append(FileInfo(entry.name, False))
                         continue
                     try:
-                        stat = e.stat()
+                        stat = entry.stat()
                     except FileNotFoundError:  # removed between listing and stat
                         continue
-                    is_dir = e.is_dir()
+                    is_dir = entry.is_dir()
                     size = -1 if is_dir else stat.st_size
-                    out.append(FileInfo(e.name, is_dir, size, stat.st_mtime_ns // 1_000_000))
+                    out.append(FileInfo(entry.name, is_dir, size, stat.st_mtime_ns // 1_000_000))
         return out
 
     def folders(self, path: str, marks: Collection[str]) -> tuple[Sequence[str], bool]:
@@ -167,13 +167,13 @@ class LocalStorage:
                     raise
                 return [], False
             with entries:
-                for e in entries:
-                    if e.is_dir(follow_symlinks=False):
-                        found.append(e.name)
-                    elif e.name in marks:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        found.append(entry.name)
+                    elif entry.name in marks:
                         is_marked = True
-                    elif e.is_symlink() and e.is_dir() and not self._leads_back(path, e.name):
-                        found.append(e.name)
+                    elif entry.is_symlink() and entry.is_dir() and not self._leads_back(path, entry.name):
+                        found.append(entry.name)
         return found, is_marked
 
     def left_out(self, path: str) -> dict[str, str]:
