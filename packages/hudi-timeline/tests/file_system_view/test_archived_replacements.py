@@ -114,6 +114,31 @@ def test_a_restore_to_before_the_overwrite_brings_them_back():
     assert not archived_replacements(load_snapshot(made.storage)).groups
 
 
+def test_a_restore_to_after_the_overwrite_does_not_bring_them_back():
+    """Restores are never archived: what was written between the two is archived at some time."""
+    made = overwritten()
+    made.commit("bad", made.base("bad", {"bad": 1}, group=9, partition="p1"))
+    made.table.restore(made.at("later2"))
+    for n in (1, 2):
+        made.commit(f"new{n}", made.base(f"new{n}", {f"n{n}": 5}, group=10 + n, partition="p1"))
+    archive_as_apache(made, "later0", "later1", "later2", "new1")
+    assert keys(made.table) == [*LEFT[:-1], "n1", "n2", "new"]
+
+
+def test_an_overwrite_that_a_held_snapshot_does_not_show_hides_nothing():
+    made = overwritten()
+    archive_as_apache(made, "later0")
+    held = load_snapshot(made.storage)
+    made.commit("next", made.base("next", {"newer": 1}, group=8), replaced={"p0": [made.group(3)]})
+    made.commit("last", made.base("last", {"x": 7}, group=9, partition="p1"))
+    archive_as_apache(made, "later1", "later2", "next")
+    assert set(archived_replacements(held).groups) == {("p0", made.group(1))}
+    assert set(archived_replacements(load_snapshot(made.storage)).groups) == {
+        ("p0", made.group(1)),
+        ("p0", made.group(3)),
+    }
+
+
 def test_a_savepoint_does_not_hold_what_was_replaced():
     made = overwritten()
     made.table.savepoint()
@@ -141,6 +166,23 @@ def test_a_long_archive_is_read_from_its_newest_file_on(monkeypatch):
     monkeypatch.setattr("hudi_timeline.file_system_view.archived_replacements.MOST_BYTES", newest.size)
     assert not archived_replacements(load_snapshot(made.storage)).groups
     assert archived_left(load_snapshot(made.storage)).groups  # a cleaning looks at all of it
+
+
+def test_a_cleaning_of_a_long_archive_deletes_what_a_read_of_it_does_not_know_of(monkeypatch):
+    made = overwritten()
+    monkeypatch.setattr("hudi_timeline.file_system_view.archived_replacements.MOST_FILES", 0)
+    plan = made.table.clean(options=KEEP_1, dry_run=True).plan
+    assert made.table.clean(options=KEEP_1, plan=plan).deleted == 1
+    assert keys(made.table) == LEFT
+
+
+def test_an_archive_file_that_is_older_than_the_mark_is_read_too():
+    """A clock that was set back, or a copy that keeps times."""
+    made = overwritten()
+    folder = f".hoodie/{made.table.config.archive_folder}"
+    (entry,) = (e for e in made.storage.list(folder) if not e.is_dir)
+    made.storage.publish(f"{folder}/.replaced_cleaned_{entry.mtime_ms + 10**6}_1", b"")
+    assert keys(made.table) == LEFT
 
 
 def test_an_overwrite_that_another_cleaning_was_past_is_cleaned_before_it_is_archived(monkeypatch):

@@ -14,6 +14,10 @@ from hudi_format.errors import (
 )
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable
+from hudi_timeline.file_system_view.snapshot import load_snapshot
+from hudi_timeline.services.archival import ArchivePlan, remove_instants, write_archive
+from hudi_timeline.services.archive_planner import archive_entry
+from hudi_timeline.testing.table_builder import TableBuilder
 
 
 @pytest.fixture
@@ -109,3 +113,36 @@ def test_a_restore_between_writes_that_overlapped_says_so(table, path):
     assert second in words
     assert third in words
     assert table.restore(second).warnings == (words,)
+
+
+def beyond_a_savepoint(table_type):
+    """A savepoint, and a later commit that was archived nevertheless."""
+    made = TableBuilder(table_type=table_type)
+    made.commit("saved", made.base("saved", {"v1": 1}))
+    made.table.savepoint()
+    made.commit("archived", made.base("archived", {"v2": 1}, prev="saved"))
+    made.commit("newest", made.base("newest", {"v3": 1}, prev="archived"))
+    config = made.table.config
+    files = tuple(f for f in load_snapshot(made.storage).timeline.files if f.time == made.at("archived"))
+    write_archive(made.storage, config, [archive_entry(made.storage, config, f) for f in files], 10)
+    remove_instants(made.storage, ArchivePlan(tuple(f for f in files if f.completed), files))
+    return made
+
+
+@pytest.mark.req("RC-06")
+def test_files_of_commits_that_were_archived_beyond_the_savepoint_do_not_come_back():
+    """They would, when the timeline begins with the first write after the restore."""
+    made = beyond_a_savepoint("COPY_ON_WRITE")
+    made.table.restore(made.at("saved"))
+    made.commit("after", made.base("after", {"x": 1}, group=5, partition="p1"))
+    made.table.delete_savepoint(made.at("saved"))
+    assert sorted(made.table.read(["id"]).to_arrow()["id"].to_pylist()) == ["v1", "x"]
+
+
+@pytest.mark.req("RC-06")
+def test_merge_on_read_tables_are_not_restored_beyond_archived_commits():
+    made = beyond_a_savepoint("MERGE_ON_READ")
+    with pytest.raises(UnsupportedError, match="is archived") as caught:
+        made.table.restore(made.at("saved"))
+    assert "as of" in caught.value.remedy
+    assert made.table.read(["id"]).to_arrow()["id"].to_pylist() == ["v3"]

@@ -10,6 +10,8 @@ from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks.file_system import FileSystemLock
 from hudi_timeline.services.compaction import compaction_executor, plan_execution
+from hudi_timeline.timeline.action_metadata import InstantName, RollbackPlan, render_action
+from hudi_timeline.timeline.instant import INFLIGHT, REQUESTED, ROLLBACK, instant_path
 from hudi_timeline.transaction.transaction import Transaction
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
@@ -187,3 +189,42 @@ def test_a_compaction_whose_beats_were_late_stands_where_nobody_acted_on_it(tabl
     assert table.compact(mode="execute").executed == (instant,)
     assert instant in [i.time for i in HudiTable.open(table.uri).timeline.completed_writes()]
     assert content(table) == {"a": 3, "b": 0}
+
+
+def begun_rollback(storage, instant, action):
+    """A rollback that deleted files and then stopped: its plan is there, and the instant's own files are."""
+    plan = RollbackPlan(InstantName(instant, action))
+    at = str(int(instant) + 1)
+    config = HudiTable.open(storage.uri).config
+    storage.create(instant_path(config, at, ROLLBACK, REQUESTED), render_action(plan))
+    storage.create(instant_path(config, at, ROLLBACK, INFLIGHT), b"")
+
+
+def test_a_write_whose_rollback_was_begun_is_withdrawn(table, stopped):
+    stopped(lambda t: begun_rollback(t.storage, t.instant, t.action))
+    with pytest.raises(ConcurrentWriterError, match="rolled back"):
+        table.upsert([OWN])
+    found = HudiTable.open(table.uri).read(["id", "ts"]).to_arrow().to_pylist()
+    assert {"id": "a", "ts": 0} in found
+
+
+@pytest.mark.parametrize("table", ["MERGE_ON_READ"], indirect=True)
+def test_a_compaction_whose_rollback_was_begun_is_withdrawn(table, monkeypatch):
+    table.upsert([{**OWN, "ts": 3}])
+    instant = table.compact(mode="schedule").scheduled
+    publish, check = plan_execution.publish, heartbeat.Heartbeat.check
+
+    def late(context, begun, snapshot, metadata):
+        def stopped(beat):
+            check(beat)
+            monkeypatch.undo()
+            context.storage.delete(context.lock.lock._path)
+            begun_rollback(context.storage, begun.time, "compaction")
+
+        monkeypatch.setattr(heartbeat.Heartbeat, "check", stopped)
+        publish(context, begun, snapshot, metadata)
+
+    monkeypatch.setattr(compaction_executor, "publish", late)
+    with pytest.raises(ConcurrentWriterError, match="rolled back"):
+        table.compact(mode="execute")
+    assert instant not in [i.time for i in HudiTable.open(table.uri).timeline.completed_writes()]

@@ -13,7 +13,16 @@ import pytest
 
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.options.transaction_config import parse_transaction_options
+from hudi_timeline.testing.table_builder import TableBuilder
+from hudi_timeline.timeline.action_metadata import (
+    InstantName,
+    RollbackMetadata,
+    RolledBackPartition,
+    render_action,
+)
+from hudi_timeline.timeline.instant import COMPLETED, INFLIGHT, REQUESTED
 from hudi_timeline.transaction import orphans
 from hudi_timeline.transaction.orphans import remove_temporaries
 from hudi_timeline.transaction.transaction import begin_transaction
@@ -241,3 +250,42 @@ def test_a_file_that_came_after_its_rollback_and_has_no_marker_goes_before_it_wo
     assert timeline.first_active > stopped.instant
     assert not (tmp_path / "t" / late).exists()
     assert HudiTable.open(table.uri).read().to_arrow().to_pylist() == [{"id": "a", "v": 4}]
+
+
+def test_files_of_a_clustering_that_was_run_again_stay_when_its_archive_is_gone() -> None:
+    """Apache Hudi runs a clustering again at its instant after a rollback of it."""
+    made = TableBuilder()
+    made.commit("first", made.base("first", {"a": 1}, group=1))
+    clustering, rollback = made.at("clustering"), made.at("rollback")
+    done = RollbackMetadata(
+        rollback,
+        commits=(clustering,),
+        partitions={"p0": RolledBackPartition("p0", ("x",))},
+        instants=(InstantName(clustering, "replacecommit"),),
+    )
+    made.pending("rollback", "rollback", request=b"")
+    made.storage.create(made.path_of(rollback, "rollback", "COMPLETED"), render_action(done))
+    made.commit(
+        "clustering",
+        made.base("clustering", {"a": 1}, group=2),
+        replaced={"p0": [made.group(1)]},
+        operation="CLUSTER",
+    )
+    for entry in made.storage.list("p0"):
+        if made.group(1) in entry.name:
+            made.storage.delete(f"p0/{entry.name}")
+    made.commit("last", made.base("last", {"z": 1}, group=7, partition="p1"))
+    for name in ("first", "clustering"):
+        for state in (REQUESTED, INFLIGHT, COMPLETED):
+            action = "replacecommit" if name == "clustering" else "commit"
+            made.storage.delete(made.path_of(made.at(name), action, state))
+    assert orphans.remove_late_files(load_snapshot(made.storage)) == []
+    assert sorted(made.table.read(["id"]).to_arrow()["id"].to_pylist()) == ["a", "z"]
+
+
+def test_a_rollback_that_says_nothing_does_not_stop_archival() -> None:
+    made = TableBuilder()
+    made.commit("first", made.base("first", {"a": 1}))
+    made.pending("rollback", "rollback", request=b"")
+    made.storage.create(made.path_of(made.at("rollback"), "rollback", "COMPLETED"), b"damaged")
+    assert orphans.remove_late_files(load_snapshot(made.storage)) == []

@@ -20,12 +20,14 @@ from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedEr
 from hudi_format.file_names import parse_base_file, parse_log_file
 from hudi_format.keygen.partition_path import is_safe
 from hudi_format.model import LogFile
+from hudi_format.storage.parallel import on_threads
 from hudi_format.storage.protocol import FileInfo
 from hudi_timeline.file_system_view.base_files import FileView, Group
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.table_config import META_FOLDER, TableConfig
+from hudi_timeline.timeline.action_metadata import RestorePlan, parse_action
 from hudi_timeline.timeline.active_timeline import HFILE, Timeline
-from hudi_timeline.timeline.instant import RESTORE
+from hudi_timeline.timeline.instant import REQUESTED, RESTORE
 
 if TYPE_CHECKING:
     from hudi_timeline.file_system_view.snapshot import TableSnapshot
@@ -34,6 +36,8 @@ _log = logging.getLogger("hudi")
 
 MOST_BYTES = 8 << 20
 """Of a long archive that no cleaning of ours has looked through, a read opens the newest files, so many bytes."""
+MOST_FILES = 64
+"""And so many files: each is a few requests to an object store."""
 
 _MARK = re.compile(r"\.replaced_cleaned_(\d{1,19})_(\d{1,19})\Z")
 _ARCHIVE = re.compile(r"\.commits_\.archive\.\d+_.*\Z|\d+_\d+_\d+\.parquet\Z")
@@ -72,20 +76,22 @@ def archived_replacements(snapshot: TableSnapshot, *, everything: bool = False) 
     if not unread:
         return ArchivedReplacements({})
     groups: dict[Group, str] = {}
-    left, is_whole = MOST_BYTES, True
+    chosen: list[FileInfo] = []
+    left = MOST_BYTES
     for entry in sorted(unread, key=lambda e: (e.mtime_ms, len(e.name), e.name), reverse=True):
-        if left <= 0:
-            is_whole = False
-            continue
-        left -= 0 if everything else max(entry.size, 0)
-        try:
-            found = _read(snapshot, entry)
-        except (CorruptFileError, MissingFileError, UnsupportedError) as e:
-            _log.warning("%s: which archived instants replaced files is not known: %s", storage.uri, e)
+        left -= max(entry.size, 0)
+        if not everything and (left < 0 or len(chosen) == MOST_FILES):
+            break
+        chosen.append(entry)
+    is_whole = len(chosen) == len(unread)
+    visible, restored = snapshot.visible(), _restored_to(snapshot)
+    for found in on_threads(storage, lambda e: _read_or_warn(snapshot, e), chosen):
+        if found is None:
             is_whole = False
             continue
         for time, replaced in found:
-            if not is_undone(snapshot.timeline, time):
+            # A snapshot that is held for long is of a state before what was completed and archived since.
+            if time in visible and not is_undone(snapshot.timeline, time, restored):
                 groups.update((g, time) for g in replaced if groups.get(g, "") < time and is_safe(g[0]))
     return ArchivedReplacements(groups, _mark_of(files) if is_whole else "")
 
@@ -148,14 +154,37 @@ def _by_group(logs: Iterable[LogFile]) -> dict[Group, list[LogFile]]:
     return out
 
 
-def is_undone(timeline: Timeline, instant: str) -> bool:
+def _restored_to(snapshot: TableSnapshot) -> dict[str, str]:
+    """The commit that each restore went to, by its time, where its plan says so."""
+    found: dict[str, str] = {}
+    for instant in snapshot.timeline.of(RESTORE):
+        try:
+            plan = parse_action(RESTORE, REQUESTED, snapshot.storage.read(instant.path_in(REQUESTED)))
+        except (FileNotFoundError, CorruptFileError):
+            continue
+        if isinstance(plan, RestorePlan) and plan.savepoint:
+            found[instant.time] = plan.savepoint
+    return found
+
+
+def is_undone(timeline: Timeline, instant: str, restored: Mapping[str, str] | None = None) -> bool:
     """Whether a restore went to a state before an archived instant.
 
-    One to a later state has left a write between the two.
+    Of one that does not say where to, that it left no write between the two: restores are never archived, and writes
+    are, so that this alone would undo all that was archived before any restore.
+
+    Args:
+        restored: the commit that each restore went to.
     """
-    restores = [i.time for i in timeline.of(RESTORE) if i.time > instant]
     writes = timeline.completed_writes()
-    return any(not any(instant < w.time < at for w in writes) for at in restores)
+    for at in (i.time for i in timeline.of(RESTORE) if i.time > instant):
+        to = (restored or {}).get(at)
+        if to is not None:
+            if instant > to:
+                return True
+        elif not any(instant < w.time < at for w in writes):
+            return True
+    return False
 
 
 def archive_folder(config: TableConfig) -> str:
@@ -180,8 +209,17 @@ def _since_mark(files: Sequence[FileInfo], entries: Iterable[FileInfo]) -> list[
     if not marks:
         return list(files)
     at, size = max((int(m[1]), int(m[2])) for m in marks)
+    # A clock that was set back, or a copied file, has put something before the mark since.
     exact = sum(e.size for e in files if e.mtime_ms <= at) <= size
-    return [e for e in files if e.mtime_ms > at or (e.mtime_ms == at and not exact)]
+    return [e for e in files if e.mtime_ms > at] if exact else list(files)
+
+
+def _read_or_warn(snapshot: TableSnapshot, entry: FileInfo) -> Replacements | None:
+    try:
+        return _read(snapshot, entry)
+    except (CorruptFileError, MissingFileError, UnsupportedError) as e:
+        _log.warning("%s: which archived instants replaced files is not known: %s", snapshot.storage.uri, e)
+        return None
 
 
 def _read(snapshot: TableSnapshot, entry: FileInfo) -> Replacements:

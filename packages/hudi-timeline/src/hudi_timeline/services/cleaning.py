@@ -238,7 +238,12 @@ def _refuse_needed(snapshot: TableSnapshot, plan: CleanPlan, instant: str) -> No
     storage, timeline = snapshot.storage, snapshot.timeline
     needed = {f.path: "the table" for f in snapshot.written().newest.values()}
     # Also what archived commits wrote, which is the newest again after a restore.
-    needed |= dict.fromkeys(paths_of(newest_slices(replace(snapshot, lenient=True))), "the table")
+    # A read opens less of a long archive than the cleaning that made the plan did.
+    left = archived_left(snapshot).groups
+    slices = [
+        s for s in newest_slices(replace(snapshot, lenient=True)) if (s.partition, s.file_id) not in left
+    ]
+    needed |= dict.fromkeys(paths_of(slices), "the table")
     needed |= {join_path(*file): "a savepoint" for file in savepointed_files(storage, timeline)}
     planned = sorted(join_path(p, n) for p, names in plan.files.items() for n in names)
     path = next((p for p in planned if p in needed), None)

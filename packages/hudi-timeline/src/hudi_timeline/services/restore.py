@@ -16,14 +16,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from hudi_format.errors import CorruptFileError, InstantNotFoundError, OptionError
+from hudi_format.errors import CorruptFileError, InstantNotFoundError, OptionError, UnsupportedError
+from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_file
 from hudi_format.model import FileSlice
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import metadata_config, table_config
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.display.html_view import HtmlView
-from hudi_timeline.file_system_view.file_slices import newest_slices
+from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ, newest_slices
 from hudi_timeline.file_system_view.listing import walk
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_table.initialisation import can_initialise, initialise
@@ -40,6 +41,7 @@ from hudi_timeline.timeline.action_metadata import (
     render_action,
 )
 from hudi_timeline.timeline.active_timeline import Timeline, completion_ms, is_clustering
+from hudi_timeline.timeline.archived_timeline import archived_write_between
 from hudi_timeline.timeline.instant import (
     COMPACTION,
     COMPLETED,
@@ -53,7 +55,7 @@ from hudi_timeline.timeline.instant import (
     zone_of,
 )
 from hudi_timeline.timeline.instant_generator import new_instant
-from hudi_timeline.transaction.rollback_executor import rollback_metadata, tidy, undo
+from hudi_timeline.transaction.rollback_executor import delete_files, rollback_metadata, tidy, undo
 from hudi_timeline.transaction.rollback_guard import refuse_alive
 from hudi_timeline.transaction.rollback_plan import by_listing, check_plan, paths_to_delete, target_of
 
@@ -101,6 +103,7 @@ def restore(
         InstantNotFoundError: no completed commit of the active timeline has that time.
         MissingFileError: files of that state are gone; savepoint a commit to keep them.
         OptionError: a later commit is savepointed, or another restore is not finished.
+        UnsupportedError: later commits of a merge-on-read table are archived.
         ConcurrentWriterError: a write after it is running.
     """
     began = time.monotonic()
@@ -133,6 +136,8 @@ def restore(
         if storage.info(inflight) is None:
             storage.create(inflight, b"")
         plans = _rollback_plans(storage, timeline, undone)
+        # First: once the instants are undone, nothing tells that the timeline began later.
+        delete_files(storage, _archived_files(storage, timeline, to))
         times = tuple(i.time for i in undone)
         rolled = [_undo(storage, plan, instant) for plan in plans]
         done = RestoreMetadata(
@@ -184,6 +189,15 @@ def _plan(context: ServiceContext, snapshot: TableSnapshot, to: str) -> tuple[li
             remedy="delete the savepoint first.",
         )
     _refuse_other_restore(storage, timeline, to)
+    if timeline.first_active > to and snapshot.config.table_type == MERGE_ON_READ:
+        beyond = archived_write_between(storage, snapshot.config, to, None)
+        if beyond is not None:
+            raise UnsupportedError(
+                f"{beyond} came after {to} and is archived: what it appended to log files cannot be taken back",
+                table=storage.uri,
+                instant=to,
+                remedy=f"read the table as of {to} and write the rows into a new table.",
+            )
     undone = [i for i in reversed(timeline.instants) if i.time > to and i.action in _UNDONE]
     for instant in undone:
         if not instant.completed:
@@ -241,6 +255,24 @@ def _rollback_plans(storage: Storage, timeline: Timeline, undone: Sequence[Insta
         plans.append(RollbackPlan(InstantName(instant.time, instant.action), kept))
         check_plan(plans[-1])
     return plans
+
+
+def _archived_files(storage: Storage, timeline: Timeline, to: str) -> list[str]:
+    """Files of commits after `to` that were archived, with hoodie.archive.beyond.savepoint.
+
+    Left there, they count again when the next write is completed and the timeline begins with it.
+    """
+    there, first = {i.time for i in timeline.instants}, timeline.first_active
+    if first <= to:
+        return []
+    found: list[str] = []
+    for partition, entries in walk(storage).items():
+        for entry in entries:
+            parsed = (f(partition, entry.name) for f in (parse_cdc_file, parse_base_file, parse_log_file))
+            file = next((f for f in parsed if f is not None), None)
+            if file is not None and to < file.instant < first and file.instant not in there:
+                found.append(file.path)
+    return found
 
 
 def _files(plans: Sequence[RollbackPlan]) -> tuple[str, ...]:

@@ -17,9 +17,9 @@ from hudi_timeline.concurrency.locks.provider import TableLock
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.timeline.active_timeline import completion_ms
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
-from hudi_timeline.timeline.instant import INFLIGHT, REQUESTED, file_name, zone_of
+from hudi_timeline.timeline.instant import INFLIGHT, REQUESTED, RESTORE, ROLLBACK, file_name, zone_of
 from hudi_timeline.transaction import rollback_executor
-from hudi_timeline.transaction.rollback_plan import make_rollback_plan
+from hudi_timeline.transaction.rollback_plan import make_rollback_plan, read_plan, target_of
 from hudi_timeline.transaction.write_basis import Basis
 
 
@@ -61,7 +61,7 @@ def check_plan(
         now, lost = _anew(lock, checked, stack)
         if now is None:
             return lost
-        if not _is_begun(now, instant, action) or beat.is_taken:
+        if not _is_begun(now, instant, action) or beat.is_taken or _is_being_undone(now, instant):
             now.storage.delete(path)
             flush(now.storage, [path], written=False)
             raise _gone(now.storage.uri, instant, lost)
@@ -93,6 +93,15 @@ def _is_begun(now: TableSnapshot, instant: str, action: str) -> bool:
     return all(now.timeline.has_file(file_name(instant, action, state)) for state in (REQUESTED, INFLIGHT))
 
 
+def _is_being_undone(now: TableSnapshot, instant: str) -> bool:
+    """Whether a rollback of the instant, or a restore, was begun and not finished: files may be gone."""
+    timeline = now.timeline
+    plans = (read_plan(now.storage, r) for r in timeline.pending(ROLLBACK))
+    return any(p is not None and target_of(p).time == instant for p in plans) or any(
+        r.time > instant for r in timeline.pending(RESTORE)
+    )
+
+
 def _settle(
     now: TableSnapshot, checked: TableSnapshot, instant: str, action: str, metadata: CommitMetadata, lost: str
 ) -> str:
@@ -100,7 +109,7 @@ def _settle(
     own = next((i for i in timeline.completed_writes() if (i.time, i.action) == (instant, action)), None)
     if own is None:
         raise _gone(storage.uri, instant, lost)
-    if not _is_begun(now, instant, action):
+    if not _is_begun(now, instant, action) or _is_being_undone(now, instant):
         # Its files are gone: nobody can have built on it.
         storage.delete(own.path)
         flush(storage, [own.path], written=False)

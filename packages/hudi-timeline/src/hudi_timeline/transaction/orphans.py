@@ -107,18 +107,20 @@ def remove_late_files(snapshot: TableSnapshot) -> list[str]:
 
     A process that was stopped between the marker of a file and the file, and killed right after it, leaves one that no
     marker tells of.  Nobody reads it while the timeline begins before its instant: called under the table's lock,
-    before instants are archived.  They are looked for where the rollbacks of the timeline have deleted files.
-
-    Raises:
-        CorruptFileError: a rollback cannot be read.
+    before instants are archived.  They are looked for where the rollbacks of the timeline have deleted files, and only
+    while the timeline begins before: what is older may be that of an execution at the same instant that was archived,
+    or of a slice that others have written to.
     """
     storage, timeline = snapshot.storage, snapshot.timeline
     there = {i.time for i in timeline.instants}
     undone: dict[str, set[str]] = {}
     for instant in timeline.of(ROLLBACK):
-        did = read_action(storage, instant) if instant.completed else None
+        try:
+            did = read_action(storage, instant) if instant.completed else None
+        except HudiError:  # it says nothing, and archives as such
+            continue
         if isinstance(did, RollbackMetadata):
-            times = set(did.commits) - there
+            times = {t for t in did.commits if t > timeline.first_active} - there
             for partition in filter(is_safe, did.partitions if times else ()):
                 undone.setdefault(partition, set()).update(times)
     late: list[tuple[str, str]] = []
