@@ -10,6 +10,7 @@ import pytest
 
 from hudi_format.errors import SchemaError
 from hudi_format.schema.arrow import normalize_schema
+from hudi_format.schema.avro import DEFAULT
 from hudi_format.schema.casts import convert
 
 
@@ -79,6 +80,31 @@ def test_values_below_a_null_map_are_passed_over() -> None:
 
 
 @pytest.mark.req("SE-04")
+@pytest.mark.parametrize(
+    ("kind", "default", "value"),
+    [
+        (pa.binary(), r'"\u00ff"', b"\xff"),
+        (pa.struct([("x", pa.binary())]), r'{"x": "\u00ff"}', {"x": b"\xff"}),
+        (pa.list_(pa.binary()), r'["\u00ff", "a"]', [b"\xff", b"a"]),
+        (pa.map_(pa.string(), pa.binary()), r'{"k": "\u00ff"}', [("k", b"\xff")]),
+        (pa.decimal128(5, 2), r'"\u0001\u0000"', decimal.Decimal("2.56")),
+        (
+            pa.struct([("member0", pa.int32()), ("member1", pa.string())]),
+            "5",
+            {"member0": 5, "member1": None},
+        ),
+        (pa.struct([("x", pa.int64()), ("y", pa.string())]), '{"x": 1}', {"x": 1, "y": None}),
+    ],
+    ids=str,
+)
+def test_defaults_inside_of_records_are_those_of_avro(kind: pa.DataType, default: str, value: object) -> None:
+    absent = pa.field("new", kind, nullable=False, metadata={DEFAULT: default.encode()})
+    outer = pa.struct([pa.field("old", pa.int64()), absent])
+    given = pa.array([{"old": 1}], pa.struct([("old", pa.int64())]))
+    found = convert(given, outer, "c")
+    assert found.field("new").to_pylist() == [value]
+
+
 def test_nothing_but_a_change_of_the_tables_rounds():
     with pytest.raises(SchemaError):
         convert(pa.array([0.000015]), pa.decimal128(30, 5), "d")

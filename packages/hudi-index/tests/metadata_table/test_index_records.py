@@ -95,6 +95,8 @@ def test_decimals_of_more_digits_behind_the_point_have_wider_bounds():
         ColumnRange(values=1),
     ):
         assert lacks_bounds(one)  # rounded up, it is no value of its type
+    never = pa.scalar(2**63 - 1, pa.int64()).cast(pa.timestamp("ms", "UTC"))
+    assert lacks_bounds(ColumnRange(never, never, 1, 0))  # records have microseconds of 64 bits
     assert not lacks_bounds(ColumnRange(values=3, nulls=3))
     assert not lacks_bounds(ColumnRange(low, high, 1, 0))
 

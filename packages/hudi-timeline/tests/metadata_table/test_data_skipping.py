@@ -112,6 +112,22 @@ def test_many_files_are_asked_in_groups_with_the_same_answer(seed):
     assert admitted(N > 5000, SCHEMA, table, {"i": keys["i"]}).count(False) > 500
 
 
+def test_times_beyond_the_year_9999_are_asked_in_groups_too():
+    day = pa.schema([("d", pa.date32())])
+    rows = []
+    for n in range(600):
+        far = {"member7": {"value": 10**7 if n == 3 else n}}
+        payload = {
+            "fileName": "x", "columnName": "d", "minValue": {"member7": {"value": n}}, "maxValue": far,
+            "valueCount": 1, "nullCount": 0, "isDeleted": False,
+        }  # fmt: skip
+        rows.append({"key": f"d{n}", "type": 3, "ColumnStatsMetadata": payload})
+    table = pa.Table.from_pylist(rows, schema_of("column_stats"))
+    keys = {"d": [f"d{n}" for n in range(600)]}
+    later = pc.field("d") > pa.scalar(700, pa.int32()).cast(pa.date32())
+    assert [n for n, read in enumerate(admitted(later, day, table, keys)) if read] == [3]
+
+
 def test_of_a_slice_the_base_file_goes_and_its_logs_stay_together():
     base = BaseFile("p", "b.parquet", "b", "1", "t", 1)
     logs = tuple(LogFile("p", n, "b", "1", v, "t", 1) for v, n in ((1, ".b_1.log.1"), (2, ".b_1.log.2")))

@@ -15,7 +15,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
-from typing import TypeAlias
+from decimal import Decimal
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -482,15 +483,27 @@ def _absent(field: pa.Field, rows: int) -> pa.Array:
     text = (field.metadata or {}).get(DEFAULT)
     if text is None:
         return nulls_of(rows, field.type)
-    value = json.loads(text)
-    if pt.is_map(field.type) and isinstance(value, dict):
-        value = list(value.items())
-    elif isinstance(value, str) and (pt.is_binary(field.type) or pt.is_fixed_size_binary(field.type)):
-        value = value.encode("latin-1")
     try:
-        return pa.repeat(pa.scalar(value, field.type), rows)
+        return pa.repeat(pa.scalar(_default(json.loads(text), field.type), field.type), rows)
     except (pa.ArrowException, TypeError, ValueError):  # no value of the type, as Avro's own readers find
         return nulls_of(rows, field.type)
+
+
+def _default(value: Any, kind: pa.DataType) -> Any:
+    """A default's JSON as a value of a type; bytes are characters there, and a union's is of its first type."""
+    if pt.is_struct(kind) and is_union([f.name for f in kind]):
+        return {kind.field(0).name: _default(value, kind.field(0).type)}
+    if isinstance(value, dict) and pt.is_map(kind):
+        return [(k, _default(v, kind.item_type)) for k, v in value.items()]
+    if isinstance(value, dict) and pt.is_struct(kind):
+        return {f.name: _default(value[f.name], f.type) for f in kind if f.name in value}
+    if isinstance(value, list) and pt.is_list(kind):
+        return [_default(v, kind.value_type) for v in value]
+    if isinstance(value, str) and (pt.is_binary(kind) or pt.is_fixed_size_binary(kind)):
+        return value.encode("latin-1")
+    if isinstance(value, str) and pt.is_decimal(kind):
+        return Decimal(f"{int.from_bytes(value.encode('latin-1'), 'big', signed=True)}E{-kind.scale}")
+    return value
 
 
 def _offsets(array: pa.Array) -> tuple[pa.Array, int, int]:

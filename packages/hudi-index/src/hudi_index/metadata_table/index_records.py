@@ -261,6 +261,8 @@ def _wrapped(value: pa.Scalar | None, rounding: str) -> dict[str, Any] | None:
         # Apache Hudi takes all times for microseconds.
         whole, rest = divmod(plain * 10**6, _PER_SECOND[kind.unit])
         plain = whole + (rest > 0 and rounding == ROUND_CEILING)
+        if not -_HALF <= plain < _HALF:
+            return None
     return {f"member{member}": {"value": plain}}
 
 

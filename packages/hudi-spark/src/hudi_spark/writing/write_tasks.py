@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
@@ -52,6 +52,8 @@ BUCKET = "_hudi_bucket"
 STATUS_DDL = "kind string, payload binary"
 STATUS_SCHEMA = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
 STATS, ERROR = "stats", "error"
+MOST_KEYS = 2_000
+"""New keys that the statistics of a file take through the driver; more of them are read from the file."""
 
 # The data is at fault, or another writer was first: running the task again gives the same.
 _FINAL = (
@@ -64,6 +66,15 @@ _FINAL = (
     InvalidOptionError,
     WriteConflictError,
 )
+
+
+def stats_row(stats: Iterable[WriteStat]) -> pa.RecordBatch:
+    """The row that tells the driver what was written."""
+    few = [
+        replace(s, new_keys=None) if s.new_keys is not None and len(s.new_keys) > MOST_KEYS else s
+        for s in stats
+    ]
+    return _status(STATS, few)
 
 
 def _status(kind: str, value: object) -> pa.RecordBatch:
@@ -119,9 +130,7 @@ def _by_bucket(
     runs = (run for batch in batches for run in _runs(batch))
     try:
         for bucket, of in groupby(runs, key=itemgetter(0)):
-            yield _status(
-                STATS, write(bucket, pa.concat_tables([as_written(rows, schema) for _, rows in of]))
-            )
+            yield stats_row(write(bucket, pa.concat_tables([as_written(rows, schema) for _, rows in of])))
     except _FINAL as e:
         yield _status(ERROR, e.at(table=context.storage.uri, instant=context.instant))
 
@@ -205,7 +214,7 @@ class WriteStream:
                 yield batch
 
         try:
-            yield _status(STATS, write_stream(self.context, checked(), current_token()))
+            yield stats_row(write_stream(self.context, checked(), current_token()))
         except _FINAL as e:
             yield _status(ERROR, e)
 
@@ -228,7 +237,7 @@ class RunServiceTasks:
                 except (*_FINAL, CorruptFileError, MissingFileError) as e:
                     yield _status(ERROR, e)
                     return
-                yield _status(STATS, stats)
+                yield stats_row(stats)
 
 
 def _run(task: Task | ResizeTask) -> list[WriteStat]:

@@ -356,13 +356,12 @@ class _Bounds:
         low, high = self.low.take(places), self.high.take(places)
         known, nulls = self.known[order], self.nulls[order]
         starts = range(0, len(order), _GROUP)
-        lows = [pc.min(low.slice(at, _GROUP)).as_py() for at in starts]
-        highs = [pc.max(high.slice(at, _GROUP)).as_py() for at in starts]
+        # Not by way of Python, whose dates and times end at the year 9999.
+        lows = pa.concat_arrays([pa.repeat(pc.min(low.slice(at, _GROUP)), 1) for at in starts])
+        highs = pa.concat_arrays([pa.repeat(pc.max(high.slice(at, _GROUP)), 1) for at in starts])
         whole = np.array([known[at : at + _GROUP].all() for at in starts])
         some = np.array([nulls[at : at + _GROUP].any() for at in starts])
-        return _Bounds(
-            self.name, pa.array(lows, low.type), pa.array(highs, high.type), whole, some, self.beyond
-        )
+        return _Bounds(self.name, lows, highs, whole, some, self.beyond)
 
 
 def _bounds(

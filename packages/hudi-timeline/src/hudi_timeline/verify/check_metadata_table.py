@@ -260,6 +260,8 @@ def _differs(record: Mapping[str, Any], groups: list[RowGroup]) -> str:
         return ""
     if not (type(low) is type(least) or (isinstance(low, (int, float)) and isinstance(least, (int, float)))):
         return ""
+    if isinstance(least, int) and (low, high) == (least * 1000, greatest * 1000):
+        return ""  # milliseconds, of which records have microseconds
     if _narrower(low, least) or _narrower(greatest, high):
         return f"bounds {low!r} to {high!r}, the footer's are {least!r} to {greatest!r}"
     return ""
