@@ -19,7 +19,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.key_observer import BLOOM, MAX_KEY, MIN_KEY, TYPE_CODE
 from hudi_timeline.file_system_view.base_files import base_files
 from hudi_timeline.file_system_view.file_slices import every_slice, newest_slices
-from hudi_timeline.file_system_view.partition_values import partition_columns, partition_table
+from hudi_timeline.file_system_view.partition_values import partition_columns, path_values
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, load_snapshot, open_snapshot
 from hudi_timeline.reading.stability import open_writes
 from hudi_timeline.reading.time_travel import earliest_retained, first_open_write
@@ -396,13 +396,13 @@ class Inspector:
     def partitions(self) -> pa.Table:
         """Partitions: path, partition values, files, bytes, newest instant.
 
-        Log files count as files of the newest state too.
+        Log files count as files of the newest state too.  Values that paths do not say are null.
         """
         snapshot = self._snapshot()
         listing = snapshot.listing().files
         paths = sorted(listing)
         columns = partition_columns(snapshot.config, snapshot.schema, from_path=True)
-        table = partition_table(paths, columns, uri=self._storage.uri)
+        table = path_values(paths, columns, uri=self._storage.uri).table
         facts: Mapping[str, list[tuple[int, str]]] = {p: [] for p in paths}
         for found in newest_slices(snapshot, listing):
             facts[found.partition] += [(f.size, f.instant) for f in _files_of(found)]

@@ -15,6 +15,7 @@ from hudi_timeline.file_system_view.partition_values import (
     partition_columns,
     partition_table,
     path_type,
+    path_values,
 )
 from hudi_timeline.table_config import TableConfig
 
@@ -123,3 +124,50 @@ def test_incremental_queries_take_every_value_from_the_files():
     config = TableConfig({"hoodie.table.partition.fields": "day"})
     (day,) = partition_columns(config, pa.schema([("day", pa.int32())]), from_path=False)
     assert day.source == FROM_FILE
+
+
+def formatted(**types):
+    return [PartitionColumn(n, FROM_PATH, t, formatted=True) for n, t in types.items()]
+
+
+def test_what_a_path_does_not_say_is_named_and_null():
+    paths = ["x/2024", "x/2024-01-01", "x/2024/01", "__HIVE_DEFAULT_PARTITION__/5", "y/n=6"]
+    found = path_values(paths, formatted(c=pa.string(), n=pa.int64()), uri="/t")
+    assert found.untold == {"x/2024-01-01": ("n",), "x/2024/01": ("c", "n")}
+    assert found.table.column("c").to_pylist() == ["x", "x", None, None, "y"]
+    assert found.table.column("n").to_pylist() == [2024, None, None, 5, 6]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.time64("us")]
+)
+def test_formatted_times_are_never_those_of_paths(kind):
+    (column,) = formatted(d=kind)
+    assert not column.told_by_paths
+    found = path_values(["2024-01-01", "19000", "__HIVE_DEFAULT_PARTITION__"], [column])
+    assert [*found.untold.values()] == [("d",)] * 3
+    assert found.table.column("d").null_count == 3
+
+
+@pytest.mark.parametrize(
+    ("generator", "more", "is_formatted"),
+    [
+        ("org.apache.hudi.keygen.CustomKeyGenerator", {}, True),
+        ("CUSTOM", {}, True),
+        ("com.acme.Keys", {}, True),
+        ("org.apache.hudi.keygen.SimpleKeyGenerator", {}, False),
+        ("COMPLEX_AVRO", {}, False),
+        ("org.apache.hudi.keygen.TimestampBasedKeyGenerator", {}, False),
+        ("CUSTOM", {"hoodie.datasource.write.drop.partition.columns": "true"}, False),
+        ("CUSTOM", {"hoodie.table.bootstrap.base.path": "/b", "hoodie.bootstrap.base.path": "/b"}, False),
+        ("", {}, False),
+    ],
+)
+def test_other_forms_of_values_are_expected_of_generators_that_may_make_them(generator, more, is_formatted):
+    given = {"hoodie.table.partition.fields": "n", "hoodie.table.keygenerator.class": generator, **more}
+    (n,) = partition_columns(TableConfig(given), pa.schema([("n", pa.int64())]), from_path=True)
+    assert (n.source, n.formatted, n.stored) == (FROM_PATH, is_formatted, not more)
+    if not is_formatted and n.type == pa.int64():
+        with pytest.raises(PartitionPathError, match="do not hold" if more else "not of type int64: ") as e:
+            path_values(["2024-01-01"], [n])
+        assert e.value.remedy

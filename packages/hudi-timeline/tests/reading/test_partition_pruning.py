@@ -75,6 +75,26 @@ def test_a_hive_style_value_may_go_on_in_the_next_folder():
     assert PartitionPruner(filter, SCHEMA, encoded, columns).keep_below(["city=a", "other"]) == [False, True]
 
 
+def test_a_path_of_formatted_values_prunes_by_what_it_says_alone():
+    custom = {"hoodie_table_keygenerator_class": "org.apache.hudi.keygen.CustomKeyGenerator"}
+    paths = ["sf/1", "sf/2024-01-01", "oslo/2024-01-01", "sf/2024/01", "oslo/2"]
+    for told in (True, False):
+        by_city = pruner("city = 'sf'", told=told, **custom)
+        assert by_city.keep(paths) == [True, True, False, True, False]
+        assert pruner("n = 2", told=told, **custom).keep(paths) == [False, True, True, True, True]
+        assert pruner("n = 2 and city = 'sf'", told=told, **custom).keep(paths) == [
+            False,
+            True,
+            False,
+            True,
+            False,
+        ]
+        # `oslo` may be half of a value, and a partition inside of another one have another form.
+        assert by_city.keep_below(["sf", "oslo"]) == [True, True]
+        assert pruner("n = 2", fields="n", told=told, **custom).keep_inside(["2024"]) == [True]
+        assert pruner("n = 2", fields="n", told=told).keep_inside(["2024"]) == [False]
+
+
 def test_one_field_does_not_prune_folders_above_partitions():
     assert pruner("city = '2024/03/05'", fields="city").keep_below(["2024"]) == [True]
 

@@ -20,6 +20,7 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.file_slice.base_file import OtherBaseFile, open_other
+from hudi_format.keygen.partition_path import lacks_column
 from hudi_format.parquet.footer import (
     check_columns,
     corrupt,
@@ -61,6 +62,7 @@ class BaseFileRead:
         filter_columns: the columns of `filter`.
         reading: how the file is read by column id, where it has another version of the schema; else None.
         nested_digits: as of `conform`.
+        held: columns that the file has to hold, where others that it lacks are null.
         open_file: instead of `open_other`: opens a skeleton file with its source, or an HFile for some keys.
     """
 
@@ -75,6 +77,7 @@ class BaseFileRead:
     reading: Reading | None = None
     nested_digits: bool = False
     open_file: Callable[[pa.Schema], OtherBaseFile | None] | None = None
+    held: tuple[str, ...] = ()
 
     @property
     def given(self) -> pa.Schema:
@@ -105,6 +108,7 @@ class BaseFileReader:
         if self._other is not None:
             self._columns = [n for n in self._stored.names if n in set(self._other.names)]
             self.row_groups = []
+            self._check_held(self._other.names)
             return
         self._source = _open(wanted)
         coded = self._repeating(dictionaries, batch_rows)
@@ -123,12 +127,24 @@ class BaseFileReader:
             raise _corrupt(wanted, e) from None
         self._stored = _with_dictionaries(self._stored, self._file.schema_arrow, coded)
         self._columns = [n for n in self._stored.names if n in stored]
+        self._check_held(stored)
         self.row_groups = list(range(self._file.num_row_groups))
         if wanted.filter is not None:
             columns, constants = tuple(wanted.filter_columns), wanted.constants
             self.keep_row_groups(
                 RowGroupFilter(wanted.filter, wanted.schema, columns=columns, constants=constants)
             )
+
+    def _check_held(self, stored: Collection[str]) -> None:
+        wanted = self.wanted
+        if not wanted.held:
+            return
+        names = frozenset(stored)
+        found = names if wanted.reading is None else wanted.reading.columns(wanted.held, names)
+        lacking = next((n for n in wanted.held if n in wanted.schema.names and n not in found), None)
+        if lacking is not None:
+            self.close()
+            raise lacks_column(lacking).at(table=wanted.storage.uri, instant=wanted.instant, file=wanted.path)
 
     def _repeating(self, columns: Collection[str], batch_rows: int) -> list[str]:
         """Text columns that are cheaper as dictionaries.

@@ -16,6 +16,10 @@ from hudi_format.storage.safe_path import is_plain
 
 HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 NULL_TEXTS_OPTION = "hudi.partition.null.texts"
+STORE_COLUMN = (
+    "read other columns; to have this one, write the rows anew with hoodie.datasource.write.drop.partition.columns"
+    "=false, or with a pattern of paths that makes text of the column's type."
+)
 MAX_NAME_BYTES = 255
 """Of one name in a path, on local file systems and HDFS; object stores have no such bound."""
 
@@ -56,6 +60,15 @@ def null_text_error(field: str, rows: int, total: int) -> PartitionPathError:
         f"{NULL_TEXTS_OPTION}=write accepts them as Apache Hudi does.",
         column=field,
         rows=rows,
+    )
+
+
+def lacks_column(column: str) -> PartitionPathError:
+    """Error for a file without a column whose value its partition path does not say."""
+    return PartitionPathError(
+        f"the file does not hold column {column}, and its partition path has the value in another form",
+        remedy=STORE_COLUMN,
+        column=column,
     )
 
 

@@ -8,11 +8,12 @@ Source: a file has the schema of the commit that wrote it (spec "Timeline", sect
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
+from hudi_format.keygen.partition_path import lacks_column
 from hudi_format.parquet.footer import read_footer
 from hudi_format.schema.avro import from_avro
 from hudi_spark.types import to_spark_type
@@ -23,13 +24,17 @@ THREADS = 8
 
 
 def files_by_schema(
-    snapshot: TableSnapshot, plan: ScanPlan, wanted: pa.Schema
+    snapshot: TableSnapshot, plan: ScanPlan, wanted: pa.Schema, held: Sequence[str] = ()
 ) -> list[tuple[pa.Schema, list[str]]]:
     """The plan's files in groups of equal types, each with its types of `wanted`.
 
     Args:
         snapshot: the state of the table that the plan is of.
         wanted: columns that come from the files, in the scan's types.
+        held: those that each file has to hold.
+
+    Raises:
+        PartitionPathError: a file lacks one of them.
     """
     files = plan.files.select(["path", "instant"]).to_pydict()
     paths: dict[str, list[str]] = {}
@@ -38,6 +43,9 @@ def files_by_schema(
     sets: list[tuple[pa.Schema, list[str]]] = []
     schemas = _schemas(snapshot, {instant: of[0] for instant, of in paths.items()})
     for instant, of in paths.items():
+        lacking = next((n for n in held if n not in schemas[instant].names), None)
+        if lacking is not None:
+            raise lacks_column(lacking).at(table=plan.uri, instant=instant, file=of[0])
         types = _types(wanted, schemas[instant])
         for known, members in sets:
             if known.equals(types):

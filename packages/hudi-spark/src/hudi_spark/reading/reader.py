@@ -49,7 +49,7 @@ from hudi_timeline.file_system_view.partition_values import FROM_PATH
 from hudi_timeline.options import ReadConfig, parse_read_options
 from hudi_timeline.options.read_config import CDC, INCREMENTAL, PATHS
 from hudi_timeline.reading.path_globs import base_of, has_wildcard
-from hudi_timeline.reading.plan import CHANGES, ScanPlan
+from hudi_timeline.reading.plan import CHANGES, ScanPlan, ToldAlike, told_alike
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.task import ReadTask
 from hudi_timeline.table import HudiTable
@@ -217,7 +217,7 @@ def _only(frame: DataFrame, plan: ScanPlan, wanted: pa.Schema) -> DataFrame:
 
 
 def _stored(plan: ScanPlan) -> pa.Schema:
-    """The columns of a plan that come from the files."""
+    """The columns of a plan that come from each of the files."""
     from_path = {c.name for c in plan.partition_columns if c.source == FROM_PATH}
     return pa.schema([f for f in plan.schema if f.name not in from_path])
 
@@ -235,9 +235,21 @@ def _native(
         plan: the scan's, or one with some of its files.
         more: further columns with the expressions that make them.
     """
+    parts = [_told_alike(spark, scan, part, hadoop, more) for part in told_alike(plan)]
+    return reduce(DataFrame.union, parts)
+
+
+def _told_alike(
+    spark: SparkSession,
+    scan: Scan,
+    part: ToldAlike,
+    hadoop: Mapping[str, str],
+    more: Sequence[tuple[str, str]],
+) -> DataFrame:
+    plan = part.plan
     placed = partition_columns(plan)
     parts = []
-    for types, paths in files_by_schema(scan.snapshot, plan, _stored(plan)):
+    for types, paths in files_by_schema(scan.snapshot, plan, _stored(plan), part.held):
         rows = base_files(spark, scan.storage, paths, to_spark_schema(types), hadoop)
         if plan.commit_time_range is not None:
             first, last = plan.commit_time_range

@@ -6,8 +6,8 @@ paths with given types; checked on the golden tables.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from hudi_format.arrow.arrays import texts
 from hudi_format.errors import PartitionPathError
-from hudi_format.keygen.partition_path import split_values
+from hudi_format.keygen.partition_path import STORE_COLUMN, split_values
 from hudi_format.schema.decimals import decimals_of
 from hudi_timeline.table_config import TableConfig
 
@@ -25,6 +25,10 @@ _TIMESTAMP = {"TimestampBasedKeyGenerator", "TimestampBasedAvroKeyGenerator", "T
 _COPYING = {
     *("SimpleKeyGenerator", "SimpleAvroKeyGenerator", "SIMPLE", "SIMPLE_AVRO"),
     *("ComplexKeyGenerator", "ComplexAvroKeyGenerator", "COMPLEX", "COMPLEX_AVRO"),
+}
+_UNPARTITIONED = {
+    *("NonpartitionedKeyGenerator", "NonpartitionedAvroKeyGenerator", "NON_PARTITION", "NON_PARTITION_AVRO"),
+    *("GlobalDeleteKeyGenerator", "GlobalAvroDeleteKeyGenerator", "GLOBAL_DELETE", "GLOBAL_DELETE_AVRO"),
 }
 _CUSTOM = {"CustomKeyGenerator", "CustomAvroKeyGenerator", "CUSTOM", "CUSTOM_AVRO"}
 
@@ -47,12 +51,17 @@ def partition_columns(
     """
     out = []
     read = set[str]() if config.drop_partition_columns else _never_of_paths(config)
+    stored = not config.drop_partition_columns and not config.bootstrap_base_path
+    formatted = _may_format(config)
     for name in config.partition_fields:
         index = schema.get_field_index(name)
         declared = schema.field(index).type if index >= 0 else pa.string()
         # A nested field (`address.city`) is part of a struct, which only the files hold.
         if from_path and name not in read and (index >= 0 or "." not in name):
-            out.append(PartitionColumn(name, FROM_PATH, path_type(config, declared)))
+            kind, in_files = path_type(config, declared), stored and index >= 0
+            out.append(
+                PartitionColumn(name, FROM_PATH, kind, formatted=formatted and in_files, stored=in_files)
+            )
         elif from_path and index >= 0 and name in read:
             # Of a timestamp Apache Hudi 1.x makes text that it then fails to read.
             text = not pa.types.is_timestamp(declared)
@@ -100,6 +109,15 @@ def _has_one_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind))
 
 
+def _may_format(config: TableConfig) -> bool:
+    """Whether the table's key generator may put values into paths in another form than their own text.
+
+    A custom one does, or one of the user's; of TimestampBasedKeyGenerator the form is the value.
+    """
+    generator = (config.keygen_class or "").rpartition(".")[2]
+    return bool(generator) and generator not in _COPYING | _TIMESTAMP | _UNPARTITIONED
+
+
 def _never_of_paths(config: TableConfig) -> set[str]:
     """Partition columns that Apache Hudi 1.x reads from files: formatted times."""
     # A class of the user's may stand there, which only its writers need.
@@ -145,6 +163,63 @@ def partition_table(paths: Sequence[str], columns: Sequence[PartitionColumn], *,
     return pa.table(arrays, names=names)
 
 
+@dataclass(frozen=True, slots=True)
+class PathValues:
+    """Values that partition paths say.
+
+    Attributes:
+        table: one row per path: `partition`, then each FROM_PATH column, null where the path does not say its value.
+        untold: by path, the columns whose value it does not say; the files do.
+    """
+
+    table: pa.Table
+    untold: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def path_values(paths: Sequence[str], columns: Sequence[PartitionColumn], *, uri: str = "") -> PathValues:
+    """Values of paths, as far as these say them; arguments and errors as of `partition_table`.
+
+    Of columns that may be formatted, a path says those whose text is one of their type, and no time: `2024` may be
+    a year, a number of days, or half of a date.
+    """
+    if not any(c.formatted for c in columns if c.source == FROM_PATH):
+        return PathValues(partition_table(paths, columns, uri=uri))
+    fields = [c.name for c in columns]
+    levels = [split_values(path, fields) for path in paths]
+    arrays: list[pa.Array] = [texts(paths)]
+    names = [PARTITION]
+    untold: dict[str, tuple[str, ...]] = {}
+    for nth, column in enumerate(columns):
+        if column.source != FROM_PATH:
+            continue
+        text = [None if values is None else values[nth] for values in levels]
+        strange = set[str | None]() if column.told_by_paths else set(text)
+        if column.told_by_paths:
+            try:
+                cast_text(texts(text), column.type)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                strange = {t for t in set(text) if not _is_text_of(t, column.type)}
+        for path, values, own in zip(paths, levels, text, strict=True):
+            if values is None or own in strange:
+                untold[path] = (*untold.get(path, ()), column.name)
+        names.append(column.name)
+        known = [None if t in strange else t for t in text]
+        arrays.append(
+            cast_text(texts(known), column.type)
+            if column.told_by_paths
+            else pa.nulls(len(known), column.type)
+        )
+    return PathValues(pa.table(arrays, names=names), untold)
+
+
+def _is_text_of(text: str | None, kind: pa.DataType) -> bool:
+    try:
+        cast_text(texts([text]), kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return False
+    return True
+
+
 def _typed(text: pa.Array, column: PartitionColumn, paths: Sequence[str], uri: str) -> pa.Array:
     try:
         return cast_text(text, column.type)
@@ -153,11 +228,14 @@ def _typed(text: pa.Array, column: PartitionColumn, paths: Sequence[str], uri: s
             try:
                 cast_text(texts([value.as_py()]), column.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
+                lacking = "" if column.stored else ", and the files do not hold the column"
+                remedy = "check the table's key generator; rename the folder if it is not the table's."
                 raise PartitionPathError(
                     f"the partition path {path!r} has the value {value.as_py()!r} for column {column.name}, "
-                    f"which is not of type {column.type}: {str(e).splitlines()[0]}",
+                    f"which is not of type {column.type}{lacking}: {str(e).splitlines()[0]}",
                     table=uri,
-                    remedy="check the table's key generator; rename the folder if it is not the table's.",
+                    column=column.name,
+                    remedy=remedy if column.stored else STORE_COLUMN,
                 ) from None
         raise PartitionPathError(f"column {column.name}: {whole}", table=uri) from None
 
@@ -217,8 +295,19 @@ class PartitionColumn:
             (snapshot and time travel of copy-on-write tables); `FROM_FILE`: read like any other column.
         type: its type in the result.  A path value may have another one than the table's schema declares:
             a TimestampBasedKeyGenerator's column is text.
+        formatted: whether a key generator may have put another form of the value into the path, and the files have
+            the value itself (of FROM_PATH only).
+        stored: whether the files hold the column.
     """
 
     name: str
     source: str
     type: pa.DataType
+    formatted: bool = False
+    stored: bool = True
+
+    @property
+    def told_by_paths(self) -> bool:
+        """Whether a path may say its value: the form of a time looks like that of another one."""
+        is_time = pa.types.is_temporal(self.type)
+        return self.source == FROM_PATH and not (self.formatted and is_time)

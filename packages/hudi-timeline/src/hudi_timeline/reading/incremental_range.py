@@ -28,7 +28,7 @@ from hudi_timeline.file_system_view.base_files import CommittedBaseFile, Group, 
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.partition_values import (
     partition_columns,
-    partition_table,
+    path_values,
     with_times_as_text,
 )
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, is_base_file
@@ -538,15 +538,15 @@ class IncrementalSource(RangeSource):
             or (config.drop_partition_columns and config.table_type == "MERGE_ON_READ")
         )
         columns_ = partition_columns(config, snapshot.schema, from_path=from_path)
+        values = path_values(distinct(files.column("partition")), columns_, uri=snapshot.storage.uri)
         plan = ScanPlan(
             kind=INCREMENTAL,
             uri=snapshot.storage.uri,
             files=files,
             schema=self.schema,
             partition_columns=columns_,
-            partition_values=partition_table(
-                distinct(files.column("partition")), columns_, uri=snapshot.storage.uri
-            ),
+            partition_values=values.table,
+            untold=values.untold,
             commit_time_range=times,
             complete=complete,
             warnings=warnings,

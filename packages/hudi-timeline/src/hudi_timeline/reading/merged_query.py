@@ -21,7 +21,7 @@ from hudi_timeline.file_system_view.partition_values import (
     PartitionColumn,
     copied_columns,
     partition_columns,
-    partition_table,
+    path_values,
 )
 from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
@@ -142,10 +142,11 @@ class MergedSource(SnapshotSource):
             plan = replace(plan, warnings=(*plan.warnings, *skipped.warnings))
         table = self.schema if snapshot.config.populate_meta_fields else pa.schema(snapshot.schema)
         # Also of the partitions that have logs only.
-        values = partition_table(
-            sorted({s.partition for s in slices}), self.columns, uri=snapshot.storage.uri
-        )
-        return replace(plan, logs=logs, merge=merge, table_schema=table, partition_values=values)
+        values = path_values(sorted({s.partition for s in slices}), self.columns, uri=snapshot.storage.uri)
+        return replace(
+            plan, logs=logs, merge=merge, table_schema=table,
+            partition_values=values.table, untold=values.untold,
+        )  # fmt: skip
 
     def _selects(self, file_slice: FileSlice) -> bool:
         """Whether the requested paths include the slice: its base file, else any log file."""

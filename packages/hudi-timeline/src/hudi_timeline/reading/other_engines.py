@@ -18,6 +18,7 @@ import pyarrow.fs as fs
 
 from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.keygen.key_generator import is_provided, kind_of
+from hudi_format.keygen.partition_path import lacks_column
 from hudi_format.parquet.footer import footer_bytes, open_parquet, reading, schema_part
 from hudi_format.parquet.row_groups import row_groups
 from hudi_format.storage.local import LocalStorage
@@ -274,6 +275,8 @@ class _Forms:
             file.close(force=True)
         for field in task.needed:
             index = own.get_field_index(field.name)
+            if index < 0 and field.name in task.held:
+                raise lacks_column(field.name).at(table=self._scan.table_uri, file=task.path)
             if index < 0 and task.constants is not None and field.name in task.constants.schema.names:
                 raise _refused(self._scan, f"column {field.name} is in the partition paths alone")
             if index >= 0 and own.field(index).type != field.type:

@@ -17,7 +17,7 @@ from hudi_format.arrow.arrays import filtered, integers
 from hudi_format.errors import PartitionPathError
 from hudi_format.keygen.partition_path import split_values
 from hudi_format.parquet.row_group_filter import all_of, equals, may_match
-from hudi_timeline.file_system_view.partition_values import FROM_PATH, PartitionColumn, partition_table
+from hudi_timeline.file_system_view.partition_values import PartitionColumn, path_values
 from hudi_timeline.reading.plan import Predicate
 from hudi_timeline.table_config import TableConfig
 
@@ -48,7 +48,7 @@ class PartitionPruner:
             parts: predicates that all must hold where the filter does, and the other way round, where these are known.
             exact: whether rows hold just what their path says; else a null or an escaped text decides nothing.
         """
-        from_path = {c.name for c in columns if c.source == FROM_PATH}
+        from_path = {c.name for c in columns if c.told_by_paths}
         # The values of a path alone tell whether these hold.
         self._told = [p for p in parts if p.columns and from_path.issuperset(p.columns)]
         # Whether the others say nothing of a path.
@@ -60,7 +60,9 @@ class PartitionPruner:
         self._config = config
         self._columns = columns
         self._exact = exact
-        self._decides = any(c.source == FROM_PATH for c in columns)
+        self._decides = bool(from_path)
+        # Levels are then no values by themselves.
+        self._formatted = any(c.formatted for c in columns)
 
     def keep(self, partitions: Sequence[str]) -> Sequence[bool]:
         if not self._decides:
@@ -85,6 +87,8 @@ class PartitionPruner:
     def keep_below(self, folders: Sequence[str]) -> Sequence[bool]:
         if not self._decides or not self._exact or len(self._columns) < 2:
             return [True] * len(folders)
+        if self._formatted and not self._config.hive_style:
+            return [True] * len(folders)
         if self._told_by_path and all(len(p.columns) == 1 for p in self._told):
             told = self._told_below(folders)
             if told is not None:
@@ -95,12 +99,14 @@ class PartitionPruner:
         if not self._decides:
             return [True] * len(partitions)
         column, single = self._columns[-1], len(self._columns) == 1
+        if self._formatted and not (single and pa.types.is_string(column.type)):
+            return [True] * len(partitions)
         if not single and (self._config.url_encode or (self._exact and not self._config.hive_style)):
             # Values have one level each; or, of several fields, which level is of which could not be told.
             return [False] * len(partitions)
-        if column.source != FROM_PATH or not pa.types.is_string(column.type):
+        if not column.told_by_paths or not pa.types.is_string(column.type):
             numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
-            kept = column.source != FROM_PATH or not any(is_kind(column.type) for is_kind in numbers)
+            kept = not column.told_by_paths or not any(is_kind(column.type) for is_kind in numbers)
             return [kept] * len(partitions)  # the text of a number has no slash
         kept_folders = set(partitions)
         for known, folders in self._inner_values(partitions).items():
@@ -193,7 +199,7 @@ class PartitionPruner:
         known = [
             g
             for column, segment in zip(self._columns[:count], segments, strict=False)
-            if column.source == FROM_PATH
+            if column.told_by_paths
             for g in _guarantees([segment], [column], self._exact)
             if g is not None
         ]
@@ -207,13 +213,15 @@ def _passing(
     if not told or not paths:
         return range(len(paths))
     try:
-        values = partition_table(paths, columns)
+        values = path_values(paths, columns)
     except PartitionPathError:
+        return None
+    if values.untold:
         return None
     filter = all_of([p.expression for p in told])
     if filter is None:
         return range(len(paths))
-    numbered = values.append_column("", integers(np.arange(len(paths))))
+    numbered = values.table.append_column("", integers(np.arange(len(paths))))
     found: list[int] = filtered(numbered, filter).column("").to_pylist()
     return found
 
@@ -224,15 +232,19 @@ def _guarantees(
     if not paths:
         return []
     try:
-        values = partition_table(paths, columns)
+        values = path_values(paths, columns)
     except PartitionPathError:
         # One of them is no partition of this table; if it is read, that will say so.
         return [None] if len(paths) == 1 else [g for p in paths for g in _guarantees([p], columns, nulls)]
-    names = values.column_names[1:]
-    rows = zip(*(values.column(n).combine_chunks() for n in names), strict=True)
+    names = values.table.column_names[1:]
+    rows = zip(*(values.table.column(n).combine_chunks() for n in names), strict=True)
     return [
         all_of(
-            [equals(name, value) for name, value in zip(names, row, strict=True) if nulls or value.is_valid]
+            [
+                equals(name, value)
+                for name, value in zip(names, row, strict=True)
+                if (nulls or value.is_valid) and name not in values.untold.get(path, ())
+            ]
         )
-        for row in rows
+        for path, row in zip(paths, rows, strict=True)
     ]

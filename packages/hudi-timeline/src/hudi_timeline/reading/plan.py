@@ -7,7 +7,7 @@ engine makes a native Parquet scan of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.storage.protocol import Storage
-from hudi_timeline.file_system_view.partition_values import PartitionColumn
+from hudi_timeline.file_system_view.partition_values import FROM_FILE, PARTITION, PartitionColumn
 
 if TYPE_CHECKING:
     from hudi_format.file_slice.bootstrap import BootstrapSourceFile
@@ -127,6 +127,7 @@ class ScanPlan:
         partition_columns: the table's partition fields, also those that a selection leaves out.
         partition_values: one row for each partition that `files` names: `partition` (its path), then one
             column of the type in `partition_columns` for each field with source FROM_PATH.
+        untold: by partition, those of these columns whose value its path does not say: the files do.
         commit_time_range: only rows with first <= `_hoodie_commit_time` <= last count (both inclusive,
             compared as text); None where all rows of a file do.
         commit_times: only rows whose `_hoodie_commit_time` is one of these count; None where that does not matter.
@@ -153,6 +154,7 @@ class ScanPlan:
     schema: pa.Schema
     partition_columns: tuple[PartitionColumn, ...]
     partition_values: pa.Table
+    untold: Mapping[str, tuple[str, ...]] = field(default_factory=dict, kw_only=True)
     commit_time_range: tuple[str, str] | None = None
     commit_times: tuple[str, ...] | None = None
     since: Mapping[str, str] = field(default_factory=dict)
@@ -168,6 +170,45 @@ class ScanPlan:
     sources: Mapping[str, BootstrapSourceFile] = field(default_factory=dict)
     source_storage: Storage | None = None
     nested_digits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToldAlike:
+    """Files of a plan whose partition paths say the values of the same columns.
+
+    Attributes:
+        plan: of these files alone; what paths do not say is FROM_FILE in it.
+        held: the columns that each of its files has to hold for that.
+    """
+
+    plan: ScanPlan
+    held: tuple[str, ...] = ()
+
+
+def told_alike(plan: ScanPlan) -> list[ToldAlike]:
+    """The parts of a plan; itself alone where paths say all values."""
+    if not plan.untold:
+        return [ToldAlike(plan)]
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for partition in pc.unique(plan.files.column(PARTITION)).to_pylist():
+        groups.setdefault(plan.untold.get(partition, ()), []).append(partition)
+    parts = []
+    for held, partitions in groups.items():
+        wanted = pa.array(partitions, pa.string())
+        files, values = (
+            rows.filter(pc.is_in(rows.column(PARTITION), value_set=wanted))
+            for rows in (plan.files, plan.partition_values)
+        )
+        columns = tuple(replace(c, source=FROM_FILE) if c.name in held else c for c in plan.partition_columns)
+        part = replace(
+            plan,
+            files=files,
+            partition_columns=columns,
+            partition_values=values.drop_columns(list(held)),
+            untold={},
+        )
+        parts.append(ToldAlike(part, held))
+    return parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from hudi_timeline.file_system_view.partition_values import (
     FROM_PATH,
     PartitionColumn,
     partition_columns,
-    partition_table,
+    path_values,
     with_times_as_text,
 )
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
@@ -164,15 +164,15 @@ class SnapshotSource:
         if self.paths is not None:
             planned = self.paths.keep(planned)
         planned, warnings = self._not_skipped(planned)
+        values = path_values(distinct(files.column("partition")), self.columns, uri=snapshot.storage.uri)
         plan = ScanPlan(
             kind=SNAPSHOT,
             uri=snapshot.storage.uri,
             files=planned,
             schema=self.schema,
             partition_columns=self.columns,
-            partition_values=partition_table(
-                distinct(files.column("partition")), self.columns, uri=snapshot.storage.uri
-            ),
+            partition_values=values.table,
+            untold=values.untold,
             as_of=snapshot.as_of,
             warnings=warnings,
             evolution=snapshot.evolution,

@@ -24,7 +24,7 @@ from hudi_format.parquet.row_group_filter import RowGroupFilter
 from hudi_format.schema.internal_schema import Reading
 from hudi_format.schema.meta_fields import COMMIT_TIME
 from hudi_format.storage.protocol import Storage
-from hudi_timeline.file_system_view.partition_values import FROM_PATH
+from hudi_timeline.file_system_view.partition_values import FROM_PATH, PARTITION
 from hudi_timeline.reading.bootstrap import BootstrapFile
 from hudi_timeline.reading.plan import BATCH_ROWS, Predicate, ScanPlan, SliceLogs
 
@@ -39,6 +39,7 @@ class ReadTask:
         schema: the columns to give, in order.
         needed: all columns that are looked at, with those of the filter; types of the table.
         constants: one row with the columns that have one value in the whole file, or None.
+        held: columns that the file has to hold, because its path does not say their value.
         filter: rows to keep, over `needed`; None for all.
         filter_columns: the columns of `filter`.
         logs, merge: what is merged into the file, and how; None where nothing is.  Then `path` is "" where the
@@ -67,6 +68,7 @@ class ReadTask:
     source: BootstrapSourceFile | None = None
     source_storage: Storage | None = None
     nested_digits: bool = False
+    held: tuple[str, ...] = ()
 
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Rows in batches; see `read_slice`."""
@@ -82,7 +84,7 @@ class ReadTask:
         columns = None if len(self.needed) == len(self.schema) else self.schema.names
         return BaseFileRead(
             self.storage, self.path, self.needed, columns, self.instant, self.constants, self.filter,
-            self.filter_columns, self.reading, self.nested_digits, opened,
+            self.filter_columns, self.reading, self.nested_digits, opened, self.held,
         )  # fmt: skip
 
     def open(self) -> BaseFileReader:
@@ -137,18 +139,18 @@ def make_tasks(
     extra = [plan.schema.field(n) for n in filter_columns if n not in schema.names]
     needed = pa.schema([*schema, *extra])
     constant = [c.name for c in plan.partition_columns if c.source == FROM_PATH and c.name in needed.names]
-    values = {
-        row.column("partition")[0].as_py(): row.select(constant) for row in _rows(plan.partition_values)
-    }
+    values = {row.column(PARTITION)[0].as_py(): row.select(constant) for row in _rows(plan.partition_values)}
+    held = {p: tuple(n for n in names if n in constant) for p, names in plan.untold.items()}
+    values |= {p: values[p].select([n for n in constant if n not in names]) for p, names in held.items()}
     columns = (plan.files.column(n).to_pylist() for n in ("path", "partition", "size", "instant", "file_id"))
     readings = _readings(storage, plan)
     tasks = [
         ReadTask(
             storage, path, partition, size, instant, file_id, schema, needed,
-            values[partition] if constant else None, _later(filter, plan.since.get(path)), filter_columns,
+            _constants(values, partition), _later(filter, plan.since.get(path)), filter_columns,
             reading=readings[instant],
             source=plan.sources.get(path), source_storage=plan.source_storage,
-            nested_digits=plan.nested_digits,
+            nested_digits=plan.nested_digits, held=held.get(partition, ()),
         )
         for path, partition, size, instant, file_id in zip(*columns, strict=True)
     ]  # fmt: skip
@@ -156,7 +158,13 @@ def make_tasks(
         return tasks
     # A slice without a base file is like one with a file that has no rows.
     bare = ReadTask(storage, "", "", 0, "", "", schema, needed, None, filter, filter_columns)
-    return _with_logs(tasks, bare, plan, values if constant else {})
+    return _with_logs(tasks, bare, plan, values)
+
+
+def _constants(values: Mapping[str, pa.RecordBatch], partition: str) -> pa.RecordBatch | None:
+    """The columns whose value a partition's path says; None for none."""
+    found = values.get(partition)
+    return found if found is not None and found.num_columns else None
 
 
 def _later(filter: pc.Expression | None, since: str | None) -> pc.Expression | None:
@@ -205,7 +213,7 @@ def _with_logs(
         out.append(
             replace(
                 bare, partition=partition, size=logs.size, instant=logs.slice.base_instant, file_id=file_id,
-                logs=logs, merge=merge, merge_schema=merge_schema, constants=values.get(partition),
+                logs=logs, merge=merge, merge_schema=merge_schema, constants=_constants(values, partition),
             )
         )  # fmt: skip
     return out
