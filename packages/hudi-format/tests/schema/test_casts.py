@@ -94,6 +94,12 @@ def test_values_below_a_null_map_are_passed_over() -> None:
             {"member0": 5, "member1": None},
         ),
         (pa.struct([("x", pa.int64()), ("y", pa.string())]), '{"x": 1}', {"x": 1, "y": None}),
+        (
+            pa.struct([("u", pa.struct([("member0", pa.int32()), ("member1", pa.string())]))]),
+            '{"u": null}',
+            {"u": None},
+        ),
+        (pa.struct([pa.field("x", pa.int64(), metadata={DEFAULT: b"7"})]), "{}", {"x": 7}),
     ],
     ids=str,
 )

@@ -168,6 +168,13 @@ def test_a_long_archive_is_read_from_its_newest_file_on(monkeypatch):
     assert archived_left(load_snapshot(made.storage)).groups  # a cleaning looks at all of it
 
 
+def test_the_newest_file_of_an_archive_is_read_however_long_it_is(monkeypatch):
+    """Apache Hudi appends to a file, or merges files, up to hundreds of megabytes."""
+    made = overwritten()
+    monkeypatch.setattr("hudi_timeline.file_system_view.archived_replacements.MOST_BYTES", 1)
+    assert keys(made.table) == LEFT
+
+
 def test_a_cleaning_of_a_long_archive_deletes_what_a_read_of_it_does_not_know_of(monkeypatch):
     made = overwritten()
     monkeypatch.setattr("hudi_timeline.file_system_view.archived_replacements.MOST_FILES", 0)

@@ -184,6 +184,23 @@ def test_logs_of_every_version_are_merged_with_one_another(tmp_path):
     assert table.verify(deep=True) == []
 
 
+def test_a_log_compaction_that_was_planned_before_a_write_brought_a_column_is_withdrawn(tmp_path):
+    """Each write with inline log compaction would end in its error, and columns could not be changed any more."""
+    table = made(tmp_path / "t", MOR)
+    table.insert([{**row("z"), "p": "y"}], options=QUIET)
+    table.alter().rename("fare", "price").execute()
+    for n in (2, 3):
+        table.upsert([{"id": "a", "n": n, "price": 1.0, "r": {"u": 2, "v": "v"}, "p": "x"}], options=QUIET)
+    two = {"hoodie.log.compaction.blocks.threshold": "2"}
+    plan = table.log_compact(mode="schedule", options=two).scheduled
+    late = {"id": "z", "n": 2, "price": 1.0, "r": {"u": 2, "v": "v"}, "p": "y", "new": 1}
+    table.upsert([late], options=QUIET)
+    done = table.log_compact(options=two)
+    assert plan not in done.executed
+    assert any("withdrawn" in w for w in done.warnings)
+    assert not table.timeline.pending("logcompaction")
+
+
 def test_nothing_is_changed_by_a_dry_run_or_by_no_change(tmp_path):
     table = made(tmp_path / "t")
     before = table.timeline

@@ -115,6 +115,17 @@ def test_a_restore_between_writes_that_overlapped_says_so(table, path):
     assert table.restore(second).warnings == (words,)
 
 
+def archived(made, name):
+    config = made.table.config
+    files = tuple(
+        f
+        for f in load_snapshot(made.storage).timeline.files
+        if f.time == made.at(name) and f.action != "savepoint"
+    )
+    write_archive(made.storage, config, [archive_entry(made.storage, config, f) for f in files], 10)
+    remove_instants(made.storage, ArchivePlan(tuple(f for f in files if f.completed), files))
+
+
 def beyond_a_savepoint(table_type):
     """A savepoint, and a later commit that was archived nevertheless."""
     made = TableBuilder(table_type=table_type)
@@ -122,10 +133,7 @@ def beyond_a_savepoint(table_type):
     made.table.savepoint()
     made.commit("archived", made.base("archived", {"v2": 1}, prev="saved"))
     made.commit("newest", made.base("newest", {"v3": 1}, prev="archived"))
-    config = made.table.config
-    files = tuple(f for f in load_snapshot(made.storage).timeline.files if f.time == made.at("archived"))
-    write_archive(made.storage, config, [archive_entry(made.storage, config, f) for f in files], 10)
-    remove_instants(made.storage, ArchivePlan(tuple(f for f in files if f.completed), files))
+    archived(made, "archived")
     return made
 
 
@@ -135,6 +143,8 @@ def test_files_of_commits_that_were_archived_beyond_the_savepoint_do_not_come_ba
     made = beyond_a_savepoint("COPY_ON_WRITE")
     made.table.restore(made.at("saved"))
     made.commit("after", made.base("after", {"x": 1}, group=5, partition="p1"))
+    changed = made.table.read_incremental(made.at("saved")).to_arrow()
+    assert changed["id"].to_pylist() == ["x"], "what was undone is not lacked"
     made.table.delete_savepoint(made.at("saved"))
     assert sorted(made.table.read(["id"]).to_arrow()["id"].to_pylist()) == ["v1", "x"]
 
@@ -146,3 +156,45 @@ def test_merge_on_read_tables_are_not_restored_beyond_archived_commits():
         made.table.restore(made.at("saved"))
     assert "as of" in caught.value.remedy
     assert made.table.read(["id"]).to_arrow()["id"].to_pylist() == ["v3"]
+
+
+@pytest.mark.parametrize("kept", ["second", "none"])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_neither_do_they_where_the_savepoint_that_they_were_archived_beyond_is_deleted(table_type, kept):
+    made = TableBuilder(table_type=table_type)
+    made.commit("saved", made.base("saved", {"v1": 1}))
+    made.table.savepoint()
+    if kept == "second":
+        made.commit("second", made.base("second", {"v2": 1}, prev="saved"))
+        made.table.savepoint()
+    made.commit("archived", made.base("archived", {"v3": 1}, prev="saved"))
+    made.commit("newest", made.base("newest", {"v4": 1}, prev="archived"))
+    archived(made, "archived")
+    gone = made.at("second" if kept == "second" else "saved")
+    for state in ("INFLIGHT", "COMPLETED"):  # as Apache Hudi does it
+        made.storage.delete(made.path_of(gone, "savepoint", state))
+    if table_type == "MERGE_ON_READ":
+        with pytest.raises(UnsupportedError, match="is archived"):
+            made.table.restore(made.at("saved"))
+        return
+    files = made.table.restore(made.at("saved"), dry_run=True).files
+    assert any(made.at("archived") in f for f in files)
+    assert made.table.restore(made.at("saved")).files == files
+    made.commit("after", made.base("after", {"x": 1}, group=5, partition="p1"))
+    if kept == "none":
+        archived(made, "saved")
+    assert sorted(made.table.read(["id"]).to_arrow()["id"].to_pylist()) == ["v1", "x"]
+
+
+def test_commits_that_were_archived_beyond_a_savepoint_count_when_it_is_deleted():
+    made = TableBuilder()
+    made.commit("saved", made.base("saved", {"v1": 1}))
+    made.table.savepoint()
+    made.commit("archived", made.base("archived", {"v2": 1}, prev="saved"))
+    made.commit("other", made.base("other", {"x": 1}, group=5, partition="p1"))
+    made.commit("newest", made.base("newest", {"v3": 1}, prev="archived"))
+    archived(made, "archived")
+    made.table.delete_savepoint(made.at("saved"))
+    made.table.rollback(made.at("newest"))
+    assert sorted(made.table.read(["id"]).to_arrow()["id"].to_pylist()) == ["v2", "x"]
+    assert made.table.verify() == []

@@ -491,12 +491,16 @@ def _absent(field: pa.Field, rows: int) -> pa.Array:
 
 def _default(value: Any, kind: pa.DataType) -> Any:
     """A default's JSON as a value of a type; bytes are characters there, and a union's is of its first type."""
+    if value is None:
+        return None
     if pt.is_struct(kind) and is_union([f.name for f in kind]):
         return {kind.field(0).name: _default(value, kind.field(0).type)}
     if isinstance(value, dict) and pt.is_map(kind):
         return [(k, _default(v, kind.item_type)) for k, v in value.items()]
     if isinstance(value, dict) and pt.is_struct(kind):
-        return {f.name: _default(value[f.name], f.type) for f in kind if f.name in value}
+        own = {f.name: json.loads(f.metadata[DEFAULT]) for f in kind if DEFAULT in (f.metadata or {})}
+        given = {**own, **value}  # Avro's, where the record's default leaves a field out
+        return {f.name: _default(given[f.name], f.type) for f in kind if f.name in given}
     if isinstance(value, list) and pt.is_list(kind):
         return [_default(v, kind.value_type) for v in value]
     if isinstance(value, str) and (pt.is_binary(kind) or pt.is_fixed_size_binary(kind)):

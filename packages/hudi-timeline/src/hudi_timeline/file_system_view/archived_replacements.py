@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("hudi")
 
 MOST_BYTES = 8 << 20
-"""Of a long archive that no cleaning of ours has looked through, a read opens the newest files, so many bytes."""
+"""Of a long archive that no cleaning of ours has looked through, a read opens the newest file, and more up to this."""
 MOST_FILES = 64
 """And so many files: each is a few requests to an object store."""
 
@@ -80,7 +81,7 @@ def archived_replacements(snapshot: TableSnapshot, *, everything: bool = False) 
     left = MOST_BYTES
     for entry in sorted(unread, key=lambda e: (e.mtime_ms, len(e.name), e.name), reverse=True):
         left -= max(entry.size, 0)
-        if not everything and (left < 0 or len(chosen) == MOST_FILES):
+        if not everything and ((left < 0 and chosen) or len(chosen) == MOST_FILES):
             break
         chosen.append(entry)
     is_whole = len(chosen) == len(unread)
@@ -167,6 +168,21 @@ def _restored_to(snapshot: TableSnapshot) -> dict[str, str]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Unlacked:
+    """Archived instants that no range lacks: those on the timeline too, or undone."""
+
+    active: frozenset[str]
+    restored: Mapping[str, str]
+
+    @classmethod
+    def of(cls, snapshot: TableSnapshot) -> Unlacked:
+        return cls(snapshot.visible().completed, _restored_to(snapshot))
+
+    def __contains__(self, instant: object) -> bool:
+        return instant in self.active or any(to < str(instant) < at for at, to in self.restored.items())
+
+
 def is_undone(timeline: Timeline, instant: str, restored: Mapping[str, str] | None = None) -> bool:
     """Whether a restore went to a state before an archived instant.
 
@@ -239,6 +255,7 @@ def _read(snapshot: TableSnapshot, entry: FileInfo) -> Replacements:
 
 __all__ = [
     "ArchivedReplacements",
+    "Unlacked",
     "archive_folder",
     "archived_left",
     "archived_replacements",

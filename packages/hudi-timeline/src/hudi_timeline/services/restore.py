@@ -57,11 +57,12 @@ from hudi_timeline.timeline.instant import (
 from hudi_timeline.timeline.instant_generator import new_instant
 from hudi_timeline.transaction.rollback_executor import delete_files, rollback_metadata, tidy, undo
 from hudi_timeline.transaction.rollback_guard import refuse_alive
-from hudi_timeline.transaction.rollback_plan import by_listing, check_plan, paths_to_delete, target_of
+from hudi_timeline.transaction.rollback_plan import Files, by_listing, check_plan, paths_to_delete, target_of
 
 log = logging.getLogger("hudi")
 
 _UNDONE = WRITE_ACTIONS | {COMPACTION, LOG_COMPACTION}
+_CLOCKS_APART_MS = 3_600_000
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,10 @@ def restore(
         timeline, (undone, _) = snapshot.timeline, _plan(context, snapshot, to)
         warnings = _out_of_order(context, timeline, undone, to)
         times = tuple(i.time for i in undone)
-        files = _files(_rollback_plans(storage, timeline, undone))
+        listed = walk(storage)
+        plans = _rollback_plans(storage, timeline, undone, listed)
+        beyond = _archived_files(timeline, to, listed)
+        files = tuple(sorted({*_files(plans), *beyond}))
         return RestoreResult(to, times, seconds=time.monotonic() - began, warnings=warnings, files=files)
     with context.locked(while_restoring=True) as snapshot:
         marked, beating = markers.list_instants(storage), heartbeat.list_instants(storage)
@@ -135,9 +139,10 @@ def restore(
         inflight = instant_path(context.table, instant, RESTORE, INFLIGHT)
         if storage.info(inflight) is None:
             storage.create(inflight, b"")
-        plans = _rollback_plans(storage, timeline, undone)
-        # First: once the instants are undone, nothing tells that the timeline began later.
-        delete_files(storage, _archived_files(storage, timeline, to))
+        listed = walk(storage)
+        plans = _rollback_plans(storage, timeline, undone, listed)
+        beyond = _archived_files(timeline, to, listed)
+        delete_files(storage, beyond)
         times = tuple(i.time for i in undone)
         rolled = [_undo(storage, plan, instant) for plan in plans]
         done = RestoreMetadata(
@@ -154,7 +159,7 @@ def restore(
         if is_listed and can_initialise(after):
             context.table, not_made = initialise(after, had, context.options.indexes)
             context.warnings += not_made
-    deleted = sum(r.files_deleted for r in rolled)
+    deleted = sum(r.files_deleted for r in rolled) + len(beyond)
     blocks = sum(len(p.command_logs) for r in rolled for p in r.partitions.values())
     result = RestoreResult(
         to,
@@ -164,7 +169,7 @@ def restore(
         time.monotonic() - began,
         blocks,
         (*context.warnings, *warnings),
-        _files(plans),
+        tuple(sorted({*_files(plans), *beyond})),
     )
     log.info("%s: %r", storage.uri, result)
     return result
@@ -189,8 +194,13 @@ def _plan(context: ServiceContext, snapshot: TableSnapshot, to: str) -> tuple[li
             remedy="delete the savepoint first.",
         )
     _refuse_other_restore(storage, timeline, to)
-    if timeline.first_active > to and snapshot.config.table_type == MERGE_ON_READ:
-        beyond = archived_write_between(storage, snapshot.config, to, None)
+    if snapshot.config.table_type == MERGE_ON_READ:
+        # Not by where the timeline begins: the savepoint that later commits were archived beyond may be deleted.
+        done = next(i for i in timeline.completed_writes() if i.time == to)
+        beyond = archived_write_between(
+            storage, snapshot.config, to, None, without={i.time for i in timeline.instants},
+            written_since_ms=max(0, completion_ms(done, zone_of(snapshot.config.timezone)) - _CLOCKS_APART_MS),
+        )  # fmt: skip
         if beyond is not None:
             raise UnsupportedError(
                 f"{beyond} came after {to} and is archived: what it appended to log files cannot be taken back",
@@ -243,9 +253,10 @@ def _refuse_other_restore(storage: Storage, timeline: Timeline, to: str) -> None
             )
 
 
-def _rollback_plans(storage: Storage, timeline: Timeline, undone: Sequence[Instant]) -> list[RollbackPlan]:
+def _rollback_plans(
+    storage: Storage, timeline: Timeline, undone: Sequence[Instant], listed: Files
+) -> list[RollbackPlan]:
     """Rollback plans of the instants, in their order."""
-    listed = walk(storage)
     gone = {i.time for i in undone}
     plans = []
     for instant in undone:
@@ -257,20 +268,20 @@ def _rollback_plans(storage: Storage, timeline: Timeline, undone: Sequence[Insta
     return plans
 
 
-def _archived_files(storage: Storage, timeline: Timeline, to: str) -> list[str]:
-    """Files of commits after `to` that were archived, with hoodie.archive.beyond.savepoint.
+def _archived_files(timeline: Timeline, to: str, listed: Files) -> list[str]:
+    """Files of instants after `to` that are not on the timeline: of commits that were archived, with
+    hoodie.archive.beyond.savepoint, or of writes that failed.
 
-    Left there, they count again when the next write is completed and the timeline begins with it.
+    Left there, they count when the timeline begins with a later write.  Where it begins now says nothing: the savepoint
+    that they were archived beyond, or one after it, may be deleted.
     """
-    there, first = {i.time for i in timeline.instants}, timeline.first_active
-    if first <= to:
-        return []
+    there, last = {i.time for i in timeline.instants}, timeline.newest_time
     found: list[str] = []
-    for partition, entries in walk(storage).items():
+    for partition, entries in listed.items():
         for entry in entries:
             parsed = (f(partition, entry.name) for f in (parse_cdc_file, parse_base_file, parse_log_file))
             file = next((f for f in parsed if f is not None), None)
-            if file is not None and to < file.instant < first and file.instant not in there:
+            if file is not None and to < file.instant < last and file.instant not in there:
                 found.append(file.path)
     return found
 

@@ -24,7 +24,16 @@ from hudi_timeline.services.pending_cleans import last_clean, planned_names, tak
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.active_timeline import Timeline
-from hudi_timeline.timeline.instant import COMPLETED, INFLIGHT, SAVEPOINT, Instant, instant_path
+from hudi_timeline.timeline.archived_timeline import archived_write_between
+from hudi_timeline.timeline.instant import (
+    COMPACTION,
+    COMPLETED,
+    INFLIGHT,
+    SAVEPOINT,
+    WRITE_ACTIONS,
+    Instant,
+    instant_path,
+)
 
 
 def savepoints(timeline: Timeline) -> list[str]:
@@ -79,7 +88,28 @@ def save(
 def give_up(context: ServiceContext, instant: str, *, dry_run: bool = False) -> None:
     """Delete a savepoint.  Errors as `delete`."""
     with nullcontext(context.look()) if dry_run else context.locked() as found:
+        if not dry_run:
+            _archive_before_gap(found, instant)
         delete(context.storage, found.timeline, instant, dry_run=dry_run)
+
+
+def _archive_before_gap(snapshot: TableSnapshot, at: str) -> None:
+    """Archive the commit of a savepoint that later ones were archived beyond.
+
+    Without the savepoint the timeline would begin with it, and their files would be those of failed writes.
+    """
+    from hudi_timeline.services.archival import remove_instants, write_archive  # which ask for savepoints
+    from hudi_timeline.services.archive_planner import ArchivePlan, archive_entry
+
+    storage, config, timeline = snapshot.storage, snapshot.config, snapshot.timeline
+    first, there = timeline.first_active, {i.time for i in timeline.instants}
+    if at not in savepoints(timeline) or at >= first:
+        return
+    files = tuple(f for f in timeline.files if f.time == at and f.action in WRITE_ACTIONS | {COMPACTION})
+    if not files or archived_write_between(storage, config, at, first, without=there) is None:
+        return
+    write_archive(storage, config, [archive_entry(storage, config, f) for f in files], len(files))
+    remove_instants(storage, ArchivePlan(tuple(f for f in files if f.completed), files))
 
 
 def create(

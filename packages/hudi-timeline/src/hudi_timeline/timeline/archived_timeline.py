@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -183,7 +183,7 @@ def archived_write_between(
     end: str | None,
     *,
     by_completion: bool = False,
-    without: Collection[str] = (),
+    without: Container[str] = (),
     written_since_ms: int = 0,
 ) -> Instant | None:
     """Newest completed write in (begin, end], from the newest archive file with one.

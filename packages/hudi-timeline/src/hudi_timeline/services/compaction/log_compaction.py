@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from hudi_format.errors import ConcurrentWriterError, WriteConflictError
+from hudi_format.errors import ConcurrentWriterError, UnsupportedError, WriteConflictError
 from hudi_format.file_names import log_sort_key
 from hudi_format.file_slice.compacted_log import count_blocks, refuse_merge
 from hudi_format.model import FileSlice, WriteStat
@@ -288,14 +288,16 @@ def _begin(
                 remedy=f"wait for it; if its writer is dead, roll it back (`hudi rollback PATH {writing[0].time}`).",
             )
         fitting = _fitting(snapshot, pending.plan.operations, time)
-        if not fitting:
+        why = "" if fitting else "its slices were written to, or planned for something else, since"
+        try:
+            refuse_older_than_history(snapshot, time)
+        except UnsupportedError as e:  # a write has brought a column: no execution can be completed any more
+            why = e.message
+        if why:
             context.check_lock()
             storage.delete(instant.path_in(REQUESTED))
             flush(storage, [instant.path_in(REQUESTED)], written=False)
-            raise _withdrawn(
-                storage.uri, time, "its slices were written to, or planned for something else, since"
-            )
-        refuse_older_than_history(snapshot, time)
+            raise _withdrawn(storage.uri, time, why)
         tasks = make_log_tasks(with_history(snapshot, None), time, [s for _, s in fitting], config)
         beat = take(context, COMPACTING_LOGS, instant, snapshot, call)
     operations = tuple(o for o, _ in fitting)
