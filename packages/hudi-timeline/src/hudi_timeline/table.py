@@ -573,20 +573,21 @@ class HudiTable:
         return ServiceContext.of(self._storage, self._given(options), dry_run=dry_run)
 
     def clean(
-        self, *, plan: CleanPlan | None = None, dry_run: bool = False, options: Options = None
-    ) -> CleanResult:
+        self, *, plan: CleanPlan | None = None, instant: str = "", dry_run: bool = False, options: Options = None,
+    ) -> CleanResult:  # fmt: skip
         """Delete file versions outside the retention policy; a write does this itself.
 
         Args:
             plan: of an earlier dry run; made anew if not given.
+            instant: of one pending cleaning to finish; else all are, but those that others began within a day.
             options: `hoodie.cleaner.*`, for example `hoodie.cleaner.commits.retained`.
 
         Raises:
-            UnsupportedError, CorruptFileError, MissingFileError: it would do harm; nothing was deleted.
+            InstantNotFoundError, UnsupportedError, CorruptFileError, MissingFileError: nothing was deleted.
         """
-        from hudi_timeline.services import cleaning
+        from hudi_timeline.services.cleaning import clean
 
-        return cleaning.clean(self._service(options, dry_run=dry_run), dry_run=dry_run, plan=plan)
+        return clean(self._service(options, dry_run=dry_run), plan=plan, instant=instant, dry_run=dry_run)
 
     def vacuum(self, *, dry_run: bool = False, options: Options = None) -> CleanResult:
         """Alias of `clean`, by the name that other table formats have for it."""
@@ -611,8 +612,7 @@ class HudiTable:
 
         Args:
             plan: of an earlier dry run; made anew if not given.
-            mode: "schedule" or "execute" for one of the two; `instant` is the one to execute; without it all are,
-                but for those that another program has begun, of which there are warnings.
+            mode: "schedule" or "execute" for one of the two.  instant: to execute; else all no other program began.
             only_if_due: plan nothing before `hoodie.compact.inline.trigger.strategy` says so.
             options: `hoodie.compaction.*`.  run: runs the tasks; None for threads, `hudi_spark.compact` has Spark's.
 

@@ -1,12 +1,16 @@
 """Cleanings without a JVM: what goes, what is kept, and those that died."""
 
 import gc
+import os
+from dataclasses import replace
 
 import pytest
 from serviced_tables import KEEP_2, OFF, SCHEMA, SHORT, files, rows, tree, write
 
 from hudi_format.errors import (
     CorruptFileError,
+    InstantNotFoundError,
+    OptionError,
     UnsupportedError,
 )
 from hudi_timeline import HudiTable
@@ -132,7 +136,8 @@ def test_the_next_cleaning_finishes_one_that_died(table, path, left):
     time = next_instant(table.timeline.newest_time)
     (path / ".hoodie" / f"{time}.clean.requested").write_bytes(content)
     if left != "requested":
-        (path / ".hoodie" / f"{time}.clean.inflight").write_bytes(content)
+        begun = replace(plan, guarded=True).to_bytes(str(path))
+        (path / ".hoodie" / f"{time}.clean.inflight").write_bytes(begun)
     planned = [path / p / n for p, names in plan.files.items() for n in names]
     for file in {"some files deleted": planned[:3], "all files deleted": planned}.get(left, []):
         file.unlink()
@@ -140,6 +145,67 @@ def test_the_next_cleaning_finishes_one_that_died(table, path, left):
     assert result.finished == (time,)
     assert not any(f.exists() for f in planned)
     assert (path / ".hoodie" / f"{time}.clean").exists()
+
+
+def begun_by_apache_hudi(table, path, *, hours=0.0):
+    """Instant of a cleaning that another program has begun so long ago, and the files of its plan."""
+    plan = table.clean(dry_run=True, options=KEEP_2).plan
+    time = next_instant(table.timeline.newest_time)
+    for state in ("requested", "inflight"):
+        file = path / ".hoodie" / f"{time}.clean.{state}"
+        file.write_bytes(plan.to_bytes(str(path)))
+        at = file.stat().st_mtime - hours * 3600
+        os.utime(file, (at, at))
+    return time, [path / p / n for p, names in plan.files.items() for n in names]
+
+
+def test_a_cleaning_that_another_program_may_be_at_is_left_to_it(table, path):
+    write(table, range(6))
+    time, planned = begun_by_apache_hudi(table, path)
+    # Of one that was never written whole nothing is left, whatever comes after it.
+    empty = path / ".hoodie" / "20200101000000000.clean.requested"
+    before = tree(path)
+    empty.touch()
+    result = table.clean(options=KEEP_2)
+    assert (result.instant, result.deleted, result.finished) == ("", 0, ())
+    (warning,) = result.warnings
+    assert time in warning
+    assert f"--instant {time}" in warning
+    assert tree(path) == before
+    late = table.upsert(rows(7), options=KEEP_2)  # nor does a write
+    assert any(f"--instant {time}" in w for w in late.warnings)
+    assert all(f.exists() for f in planned)
+    # It ends: the next ones go on as ever.
+    (path / ".hoodie" / f"{time}.clean.inflight").unlink()
+    (path / ".hoodie" / f"{time}.clean.requested").unlink()
+    done = table.clean(options=KEEP_2)
+    assert done.deleted >= len(planned)
+    assert done.warnings == ()
+
+
+def test_a_cleaning_of_another_program_is_run_by_its_name(table, path):
+    write(table, range(6))
+    time, planned = begun_by_apache_hudi(table, path)
+    look = table.clean(instant=time, dry_run=True)
+    assert (look.instant, look.plan.count, look.deleted) == ("", len(planned), 0)
+    assert all(f.exists() for f in planned)
+    result = table.clean(instant=time)
+    assert (result.instant, result.finished, result.deleted) == (time, (time,), len(planned))
+    assert not any(f.exists() for f in planned)
+    assert not table.timeline.pending("clean")
+    with pytest.raises(InstantNotFoundError, match="pending cleanings: none"):
+        table.clean(instant=time)
+    with pytest.raises(OptionError, match="leave out"):
+        table.clean(instant=time, plan=result.plan)
+
+
+def test_an_old_cleaning_of_another_program_counts_as_dead(table, path):
+    write(table, range(6))
+    time, planned = begun_by_apache_hudi(table, path, hours=25)
+    result = table.clean(options=KEEP_2)
+    assert result.finished == (time,)
+    assert result.warnings == ()
+    assert not any(f.exists() for f in planned)
 
 
 @pytest.mark.parametrize(

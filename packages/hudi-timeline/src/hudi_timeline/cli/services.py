@@ -42,13 +42,16 @@ def add_to(app: typer.Typer) -> None:
 
 def clean(
     path: Path,
+    instant: Annotated[
+        str, typer.Option(help="A pending cleaning to finish, also of another program; no other one.")
+    ] = "",
     dry_run: DryRun = False,
     option: Options = None,
     output: Output = Format.table,
     storage: StorageOptions = None,
 ) -> None:
     """Delete file versions that the policy does not retain (hoodie.cleaner.*)."""
-    result = open_table(path, storage, option).clean(dry_run=dry_run)
+    result = open_table(path, storage, option).clean(instant=instant, dry_run=dry_run)
     earliest = result.plan.earliest
     show_facts(
         {
@@ -59,6 +62,7 @@ def clean(
             "files deleted": result.deleted,
             "folders": list(result.plan.partitions),
             "finished first": list(result.finished),
+            "warnings": list(result.warnings),
             "failed": sum(map(len, result.failed.values())),
         },
         output,

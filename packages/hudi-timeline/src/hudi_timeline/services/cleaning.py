@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from hudi_format.errors import StorageError, UnsupportedError
+from hudi_format.errors import InstantNotFoundError, OptionError, StorageError, UnsupportedError
 from hudi_format.file_names import PARTITION_METADATA
 from hudi_format.model import join_path
 from hudi_format.storage.open import flush
@@ -33,6 +33,7 @@ from hudi_timeline.options.transaction_config import LAZY
 from hudi_timeline.reading import stability
 from hudi_timeline.services.clean_planner import earliest_to_retain, is_due, make_clean_plan
 from hudi_timeline.services.pending_cleans import (
+    begun_elsewhere,
     clean_metadata,
     is_pending,
     last_clean,
@@ -76,6 +77,7 @@ class CleanResult(HtmlView):
         deleted: files that it deleted; 0 of a plan that was not executed.
         failed: names of files that could not be deleted, by partition.
         finished: instants of earlier cleanings that were finished first.
+        warnings: what the user should know, one sentence each.
         seconds: how long it took.
     """
 
@@ -84,6 +86,7 @@ class CleanResult(HtmlView):
     deleted: int = 0
     failed: dict[str, list[str]] = field(default_factory=dict)
     finished: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     seconds: float = 0.0
 
     def __repr__(self) -> str:
@@ -119,6 +122,7 @@ def clean(
     only_if_due: bool = False,
     dry_run: bool = False,
     plan: CleanPlan | None = None,
+    instant: str = "",
     now: Callable[[], float] = time.time,
 ) -> CleanResult:
     """Clean the table.
@@ -128,20 +132,35 @@ def clean(
         only_if_due: do nothing before there were enough commits since the last time.
         dry_run: give the plan and change nothing.
         plan: an earlier dry run's; made anew if not given.
+        instant: of a pending cleaning, which alone is finished, also where another program has begun it.
 
     Raises:
+        InstantNotFoundError: no such cleaning is pending.
         CorruptFileError, MissingFileError: what the plan depends on cannot be read; nothing was deleted.
         LockError, StorageError.
     """
     config = config or context.service_config()
     began = time.monotonic()
     storage = context.storage
+    if instant:
+        if plan is not None:
+            raise OptionError(
+                "a cleaning is either made of a plan or a pending one",
+                table=storage.uri,
+                remedy="leave out plan or instant.",
+            )
+        found, did = finish_named(context, instant, dry_run=dry_run)
+        named = "" if dry_run else instant
+        return CleanResult(
+            named, found, did.deleted, did.failed, (named,) if named else (), tuple(context.warnings),
+            time.monotonic() - began,
+        )  # fmt: skip
     if dry_run:
         plan = plan or _plan(context, context.look(), config, only_if_due, now, locked=False)
         return CleanResult("", plan, seconds=time.monotonic() - began)
     if context.options.failed_writes == LAZY:
         roll_back_expired(context)
-    finished = finish_pending(context, context.look())
+    finished = finish_pending(context, context.look(), now)
     with context.locked() as snapshot:
         if plan is None:
             plan = _plan(context, snapshot, config, only_if_due, now)
@@ -150,11 +169,16 @@ def clean(
         timeline = snapshot.timeline
         blocked = timeline.pending(CLEAN) and not config.clean_allow_multiple
         if not plan or blocked:
-            return CleanResult("", plan, finished=finished, seconds=time.monotonic() - began)
+            warnings = tuple(context.warnings)
+            return CleanResult(
+                "", plan, finished=finished, warnings=warnings, seconds=time.monotonic() - began
+            )
         instant = new_instant(timeline, context.table, now, table=storage.uri)
         storage.create(instant_path(context.table, instant, CLEAN, REQUESTED), plan.to_bytes(storage.uri))
     did = _execute(context, instant, plan, _undone(timeline))
-    result = CleanResult(instant, plan, did.deleted, did.failed, finished, time.monotonic() - began)
+    result = CleanResult(
+        instant, plan, did.deleted, did.failed, finished, tuple(context.warnings), time.monotonic() - began
+    )
     log.info("%s: %r", storage.uri, result)
     return result
 
@@ -207,26 +231,61 @@ def roll_back_expired(context: ServiceContext) -> tuple[str, ...]:
     return tuple(done)
 
 
-def finish_pending(context: ServiceContext, snapshot: TableSnapshot) -> tuple[str, ...]:
-    """Execute unfinished clean plans, oldest first.
+def finish_named(
+    context: ServiceContext, instant: str, *, dry_run: bool = False
+) -> tuple[CleanPlan, _Progress]:
+    """Execute one unfinished clean plan, whoever began it.
+
+    Raises:
+        InstantNotFoundError: there is none of that instant.
+        CorruptFileError, UnsupportedError: its plan cannot be read, or would do harm.
+    """
+    storage, snapshot = context.storage, context.look()
+    pending = snapshot.timeline.pending(CLEAN)
+    found = next((i for i in pending if i.time == instant), None)
+    plan = None if found is None else pending_plan(storage, found)
+    if plan is None:
+        raise InstantNotFoundError(
+            f"no cleaning {instant} is pending" if found is None else f"the cleaning {instant} has no plan",
+            table=storage.uri,
+            instant=instant,
+            remedy=f"pending cleanings: {', '.join(i.time for i in pending) or 'none'}.",
+        )
+    _refuse_needed(snapshot, plan, instant)
+    if dry_run:
+        return plan, _Progress([])
+    return plan, _execute(context, instant, plan, _undone(snapshot.timeline))
+
+
+def finish_pending(
+    context: ServiceContext, snapshot: TableSnapshot, now: Callable[[], float] = time.time
+) -> tuple[str, ...]:
+    """Execute unfinished clean plans, oldest first, but those that others may be at.
 
     The inflight file holds the plan too, and serves where the requested one is gone.  A cleaning whose files were
-    never written whole is withdrawn.
+    never written whole is withdrawn.  The context has a warning of those that are left.
     """
     storage = context.storage
     done = []
-    for instant in snapshot.timeline.pending(CLEAN):
+    for listed in snapshot.timeline.pending(CLEAN):
+        snapshot = snapshot.reloaded()
+        instant = next((i for i in snapshot.timeline.pending(CLEAN) if i.time == listed.time), None)
+        if instant is None:
+            continue  # ended, or taken back by a restore, since it was listed
+        if begun_elsewhere(storage, instant, now()):
+            context.warnings.append(
+                f"cleaning {instant.time} was begun by another program, which does not say whether it is alive; "
+                f"if it is dead, finish it: `hudi clean PATH --instant {instant.time}`"
+            )
+            continue
         plan = pending_plan(storage, instant)
         if plan is None:
-            with context.locked() as now:
+            with context.locked() as later:
                 # Another process may have filled or completed it meanwhile.
-                if is_pending(now.timeline, instant.time) and pending_plan(storage, instant) is None:
+                if is_pending(later.timeline, instant.time) and pending_plan(storage, instant) is None:
                     storage.delete(instant.path_in(INFLIGHT))
                     storage.delete(instant.path_in(REQUESTED))
             continue
-        snapshot = snapshot.reloaded()
-        if not is_pending(snapshot.timeline, instant.time):
-            continue  # ended, or taken back by a restore, since it was listed
         _refuse_needed(snapshot, plan, instant.time)
         _execute(context, instant.time, plan, _undone(snapshot.timeline))
         done.append(instant.time)

@@ -43,6 +43,9 @@ from hudi_timeline.timeline.instant import CLEAN, COMPLETED, INFLIGHT, REQUESTED
 
 log = logging.getLogger("hudi")
 
+DEAD_AFTER_S = 24 * 3600
+"""Age at which the process of another program that began a cleaning counts as dead."""
+
 
 def last_clean(storage: Storage, timeline: Timeline) -> CleanMetadata | None:
     """Metadata of the newest completed cleaning of the active timeline, or None.
@@ -124,6 +127,22 @@ def is_pending(timeline: Timeline, instant: str) -> bool:
     return any(i.time == instant for i in timeline.pending(CLEAN))
 
 
+def begun_elsewhere(storage: Storage, clean: Instant, now: float) -> bool:
+    """Whether another program has begun a pending cleaning, and may be at it.
+
+    Apache Hudi's has no heartbeat.  Both would complete it, and the one that comes second fails, with its write.  One
+    of ours looks at the timeline, so that any process may go on with it.
+
+    Args:
+        now: seconds since 1970.
+    """
+    if clean.state != INFLIGHT or now - clean.mtime_ms / 1000 > DEAD_AFTER_S:
+        return False
+    begun = _begun(storage, clean)
+    # An empty file may be anyone's.
+    return begun is not None and bool(begun) and not begun.guarded
+
+
 def planned_names(storage: Storage, timeline: Timeline) -> dict[str, set[str]]:
     """File names in pending cleanings by partition, under the table's lock."""
     out: dict[str, set[str]] = {}
@@ -177,8 +196,8 @@ def take_back(
                 table=storage.uri,
                 instant=clean.time,
                 file=hit[0],
-                remedy="wait until it is completed, or run clean() to complete it; if its executor is "
-                "dead, delete its requested and inflight files.",
+                remedy="wait until it is completed; if its executor is dead, complete it "
+                f"(`hudi clean PATH --instant {clean.time}`), or delete its requested and inflight files.",
             )
 
 
