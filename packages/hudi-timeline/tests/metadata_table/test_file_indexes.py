@@ -134,6 +134,24 @@ def test_columns_are_all_top_level_ones_or_those_that_are_asked_for():
     assert some["a.b"] == pa.int64()
 
 
+LIST = "hoodie.metadata.index.column.stats.column.list"
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize(
+    ("listed", "is_told"), [("ts", True), ("ts,p", True), ("id,p,ts", False), (None, False)]
+)
+def test_an_index_of_some_columns_says_once_what_apache_hudi_s_readers_need(storage, listed, is_told, is_new):
+    if not is_new:
+        write(storage, rows(2))
+    options = STATS | ({} if listed is None else {LIST: listed})
+    told = [w for w in write(storage, rows(2), **options).warnings if LIST in w]
+    assert len(told) == (is_told or (is_new and listed is not None))
+    for text in told:
+        assert listed.replace(",", ", ") in text
+    assert write(storage, rows(2), **options).warnings == ()
+
+
 @pytest.mark.req("MT-07")
 def test_nested_columns_are_indexed_where_they_are_asked_for(storage):
     data = rows(4).append_column("a", pa.array([{"b": n} for n in range(4)]))

@@ -182,6 +182,15 @@ def test_a_key_that_comes_to_a_second_file_group_meanwhile_has_no_place(storage,
     assert sound(storage) or all(f.code == "duplicate-key" for f in table(storage).verify(deep=True))
 
 
+def test_a_build_of_some_columns_says_what_apache_hudi_s_readers_need(storage):
+    name = "hoodie.metadata.index.column.stats.column.list"
+    write(storage, rows(4))
+    for options in ({name: "ts"}, {}):
+        result = table(storage, **options).build_index("column_stats")
+        assert [name in w for w in result.warnings] == [True] * bool(options)
+        table(storage).drop_index("column_stats")
+
+
 def test_indexes_that_cannot_be_are_refused_before_anything_is_planned(storage):
     made(storage)
     with pytest.raises(UnsupportedError, match="secondary_index_x is no partition"):

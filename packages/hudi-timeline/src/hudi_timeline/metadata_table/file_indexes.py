@@ -28,6 +28,7 @@ from hudi_index.metadata_table.index_records import (
     lacks_bounds,
     ranges_of,
 )
+from hudi_timeline.options.transaction_options import COLUMN_STATS_COLUMNS
 
 THREADS = 8
 PARQUET = ".parquet"
@@ -58,6 +59,22 @@ def indexed_columns(schema: pa.Schema, asked: Sequence[str] | None) -> Columns:
         if found is not None and not pa.types.is_nested(found):
             out[name] = found
     return out
+
+
+def unlisted_note(schema: pa.Schema, asked: Sequence[str] | None) -> str:
+    """Sentence about `column_stats` of some columns only; "" where it is of all.
+
+    Source: ColumnStatsIndexSupport of Apache Hudi 0.15, which goes by the reader's own list.
+    """
+    if asked is None:
+        return ""
+    left = set(indexed_columns(schema, None)).difference(indexed_columns(schema, asked), META_COLUMNS)
+    if len(schema) and not left:
+        return ""
+    return (
+        f"column_stats has bounds of {', '.join(asked)} alone: Apache Hudi's readers with data skipping leave files "
+        f"with rows out where they filter by another column, unless they are given {COLUMN_STATS_COLUMNS} as well"
+    )
 
 
 def base_files(listed: Mapping[str, Mapping[str, int]]) -> list[BaseFile]:

@@ -69,7 +69,8 @@ def initialise(
         partitions: of `KEPT`; `files` is always made.
 
     Returns:
-        the table's configuration afterwards, and why a partition could not be made, one sentence each.
+        the table's configuration afterwards, and what the user should know, one sentence each: why a partition could
+        not be made, and what its readers need.
 
     Raises:
         HudiError: what there is of it is not used by anybody.
@@ -87,16 +88,18 @@ def initialise(
         own.create(PROPERTIES_FILE, table_config.render(_properties(config), "Properties saved on"))
         config = _made(snapshot, config, FILES, file_records(listed), 1)
         flush(own, [PROPERTIES_FILE, ""], written=False)
-    refused: list[str] = []
+    said: list[str] = []
     for partition in KEPT[1:]:
         if partition not in partitions or partition in config.metadata_partitions:
             continue
         records, groups, why = index_content(snapshot, partition, listed, indexes)
         if why:
-            refused.append(f"{partition} of the metadata table is not made, because {why}")
+            said.append(f"{partition} of the metadata table is not made, because {why}")
         else:
             config = _made(snapshot, config, partition, records, groups)
-    return config, tuple(refused)
+            if partition == k.COLUMN_STATS:
+                said.append(file_indexes.unlisted_note(snapshot.schema, indexes.columns))
+    return config, tuple(filter(None, said))
 
 
 def index_content(

@@ -98,8 +98,8 @@ def build(snapshot: TableSnapshot, options: TransactionConfig) -> tuple[TableSna
     if not config.populate_meta_fields and "record_index" in asked:
         asked.discard("record_index")
         warnings.append(f"{RECORD_INDEX_ENABLE}=true: a table with virtual keys has no record index")
-    config, refused = initialise(snapshot, asked, options.indexes)
-    return replace(snapshot, config=config), "; ".join((*warnings, *refused))
+    config, said = initialise(snapshot, asked, options.indexes)
+    return replace(snapshot, config=config), "; ".join((*warnings, *said))
 
 
 def reason_to_drop(snapshot: TableSnapshot) -> str:

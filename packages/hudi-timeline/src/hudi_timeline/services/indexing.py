@@ -29,6 +29,7 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.storage.open import flush
+from hudi_index.metadata_table.keys import COLUMN_STATS
 from hudi_timeline import metadata_config, table_config
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.heartbeat import Heartbeat
@@ -37,6 +38,7 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_config import FILES, KEPT
 from hudi_timeline.metadata_table import index_build, upkeep
 from hudi_timeline.metadata_table.deltacommit import GroupChange, create_or_same
+from hudi_timeline.metadata_table.file_indexes import unlisted_note
 from hudi_timeline.metadata_table.initialisation import initialise, no_place
 from hudi_timeline.metadata_table.own_table import open_own
 from hudi_timeline.services.table_service import BOTH, EXECUTE, SCHEDULE, ServiceContext, check_mode
@@ -330,6 +332,9 @@ def _execute(context: ServiceContext, build: IndexBuild, *, withdraw: bool = Fal
                 found = replace(found, stats=stats)
             contents[partition] = found
         done = _complete(context, begun, contents)
+        if COLUMN_STATS in begun.made_at and COLUMN_STATS in done.built:
+            note = unlisted_note(begun.snapshot.schema, context.options.indexes.columns)
+            context.warnings += [note] if note else []
     except BaseException as e:
         _give_back(context, begun, e, withdraw=withdraw)
         raise
