@@ -450,7 +450,7 @@ def release(session: nox.Session) -> None:
 @nox.session
 def bench_smoke(session: nox.Session) -> None:
     """Every benchmark at a scale that only shows that it runs and computes the right thing."""
-    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, *PEERS)
+    _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, *PEERS, *ENGINES)
     session.run("python", "tools/interop/bundles.py", "0.15.0")
     _pytest(session, "benchmarks/micro", "--benchmark-disable")  # each is called once, and not timed
     engines = "plain,ours-spark,ours,floor"
