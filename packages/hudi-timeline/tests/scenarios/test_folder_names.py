@@ -172,6 +172,31 @@ def test_a_name_that_no_folder_can_have_is_refused_before_anything_begins(tmp_pa
     assert values(table.read()) == {"0": 1, "1": 1}
 
 
+@pytest.mark.parametrize("as_stream", [True, False])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_bulk_insert_of_a_name_that_no_folder_can_have_leaves_nothing(tmp_path, is_new, as_stream):
+    table = HudiTable.create(
+        str(tmp_path / "t"), SCHEMA, name="t", record_keys=["id"], partition_fields=["p"],
+        ordering_fields=["ts"],
+    )  # fmt: skip
+    if not is_new:
+        table.bulk_insert(rows(1, ["x" * 255, "b"]), options=OFF)
+
+    def everything():
+        found = (tmp_path / "t").rglob("*")
+        return {p: p.is_file() and p.read_bytes() for p in found if p.is_file() or ".hoodie" not in p.parts}
+
+    before = everything()
+    for name in ("x" * 256, "é" * 128, "a/" + "x" * 256 + "/b"):
+        data = pa.Table.from_pylist(rows(2, ["new", "b", name]), schema=SCHEMA)
+        given = pa.RecordBatchReader.from_batches(data.schema, data.to_batches(1)) if as_stream else data
+        with pytest.raises(PartitionPathError, match="bytes"):
+            table.bulk_insert(given, options=OFF)
+        assert everything() == before
+    assert table.verify() == []
+    assert table.bulk_insert(rows(3, ["new"]), options=OFF).inserted == 1
+
+
 @pytest.mark.req("TL-05")
 def test_folders_are_those_of_a_listing(tmp_path):
     storage = LocalStorage(str(tmp_path / "t"))

@@ -31,7 +31,7 @@ from hudi_format.errors import (
 )
 from hudi_format.file_slice.writer import RowCounter
 from hudi_format.keygen.key_generator import KeySpec
-from hudi_format.keygen.partition_path import check_safe, null_text_error
+from hudi_format.keygen.partition_path import check_names, check_safe, null_text_error
 from hudi_format.keygen.record_keys import made_up_keys, partition_paths, record_keys
 from hudi_format.model import WriteStat
 from hudi_format.schema.evolution import conform
@@ -181,6 +181,8 @@ class WriteNewBuckets:
 
     def _write(self, bucket: str, rows: pa.Table, token: TaskToken, counter: RowCounter) -> list[WriteStat]:
         number, partition = int(bucket[:8]), check_safe(bucket[8:])
+        if self.context.storage.is_local:
+            check_names(partition)
         if not self.task.stored_keys and (field := refused_field(partition, self.task.key_spec)) is not None:
             raise null_text_error(field, rows.num_rows, rows.num_rows)
         if not self.task.stored_keys:

@@ -24,6 +24,7 @@ from typing import Protocol
 from hudi_format.errors import (
     ConcurrentWriterError,
     HudiError,
+    PartitionPathError,
     StorageError,
     ValidationError,
     WriteConflictError,
@@ -315,10 +316,9 @@ class Transaction:
         if not self._open:
             return
         try:
-            self.abort(
-                repr(error) if error is not None else "it ended without a commit",
-                without_trace=isinstance(error, ValidationError),
-            )
+            # Rows that are refused: those of a stream are not known before.
+            refused = isinstance(error, ValidationError | PartitionPathError)
+            self.abort(repr(error) if error else "it ended without a commit", without_trace=refused)
         except (HudiError, OSError) as e:
             if error is None:
                 raise

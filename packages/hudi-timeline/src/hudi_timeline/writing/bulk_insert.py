@@ -18,6 +18,7 @@ from hudi_format.arrow.sizes import size_of
 from hudi_format.errors import HudiError, RecordKeyError
 from hudi_format.file_names import new_file_id_prefix
 from hudi_format.file_slice.writer import RowCounter
+from hudi_format.keygen.partition_path import check_names
 from hudi_format.keygen.record_keys import made_up_keys, partition_paths, record_keys, to_text
 from hudi_format.model import WriteStat
 from hudi_format.schema.evolution import conform
@@ -87,8 +88,13 @@ class BulkWriter:
         codes, names = path_codes(paths)
         if deleted is not None:
             rows, codes = rows.filter(pa.array(~deleted)), codes[~deleted]
-        for code, part in split_by_code(rows, codes, len(names)):
-            self._gather(names[code], part)
+        parts = [(names[code], part) for code, part in split_by_code(rows, codes, len(names))]
+        if context.storage.is_local:
+            for partition, _ in parts:
+                if partition not in self._partitions:
+                    check_names(partition)
+        for partition, part in parts:
+            self._gather(partition, part)
 
     def _gather(self, partition: str, rows: pa.Table) -> None:
         writer = self._partitions.get(partition)
