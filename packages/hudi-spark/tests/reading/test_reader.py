@@ -11,10 +11,13 @@ from golden_tables import golden
 from py4j.java_gateway import GatewayClient
 from pyspark.sql import functions as F
 
+from hudi_format.errors import PartitionPathError
 from hudi_format.storage.open import open_storage
 from hudi_spark.reading import logged_slices, parquet_scan, read_tasks, reader
 from hudi_spark.reading.partition_columns import java_path
 from hudi_timeline import HudiTable
+from hudi_timeline.writing.local_engine import LocalEngine
+from hudi_timeline.writing.writes import execute
 
 pytestmark = pytest.mark.spark
 
@@ -374,3 +377,41 @@ def test_a_load_calls_the_jvm_as_often_for_many_columns(spark, tmp_path, monkeyp
     few = calls(tmp_path / "few", 3)
     assert 0 < few < 150
     assert calls(tmp_path / "many", 60) <= few + 2
+
+
+def test_values_that_paths_have_in_another_form_are_those_of_the_files(spark, path, files_read):
+    millis = [1709168523000, 1704067140000]  # 2024-02-29, 2023-12-31
+    given = {
+        "datasource.write.keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator",
+        "datasource.write.partitionpath.field": "c:SIMPLE,d:TIMESTAMP",
+        "keygen.timebased.timestamp.type": "EPOCHMILLISECONDS", "keygen.timebased.timezone": "UTC",
+        "datasource.write.hive_style_partitioning": "true", "table.name": "t",
+        "datasource.write.recordkey.field": "id", "datasource.write.operation": "insert",
+    }  # fmt: skip
+    for ids, pattern in ((["a", "b"], "yyyy-MM-dd"), (["e", "f"], "yyyyMMdd"), (["g", "h"], "yyyy/MM/dd")):
+        rows = pa.table({"id": ids, "c": ["x", "y"], "d": pa.array(millis, pa.int64())})
+        options = {
+            f"hoodie.{k}": v for k, v in {**given, "keygen.timebased.output.dateformat": pattern}.items()
+        }
+        execute(LocalEngine(1), open_storage(path), rows, options)
+    frame = load(spark, path)
+    want = dict(zip("abefgh", [*millis, 20240229, 20231231, *millis], strict=True))
+    assert {r.id: r.d for r in frame.collect()} == want
+    assert {r.id: r.c for r in frame.collect()} == dict(zip("abefgh", "xyxyxy", strict=True))
+    assert sorted(r.id for r in frame.where(f"d = {millis[0]}").collect()) == ["a", "g"]
+    assert [r.id for r in frame.where("d = 20231231").select("id").collect()] == ["f"]
+    assert files_read(frame.where("c = 'x'")) == 3
+    plain = HudiTable.open(path).read(["id", "d"]).to_arrow()
+    assert dict(zip(*(plain[n].to_pylist() for n in ("id", "d")), strict=True)) == want
+
+
+def test_a_bulk_insert_of_a_name_that_no_folder_can_have_leaves_nothing(spark, path, tmp_path):
+    make(path, pa.table({"id": ["1"], "city": ["x"]}))
+    before = sorted(p for p in tmp_path.rglob("*") if p.is_file() and ".aux" not in p.parts)
+    frame = spark.createDataFrame([("2", "y"), ("3", "z" * 256)], "id string, city string").coalesce(1)
+    with pytest.raises(PartitionPathError, match="bytes"):
+        frame.write.format("hudi").options(**{
+            "hoodie.table.name": "made", "hoodie.datasource.write.operation": "bulk_insert",
+            "hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.partitionpath.field": "city",
+        }).mode("append").save(path)  # fmt: skip
+    assert sorted(p for p in tmp_path.rglob("*") if p.is_file() and ".aux" not in p.parts) == before
