@@ -24,6 +24,7 @@ from hudi_format.arrow.sizes import size_of
 from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import HudiError, MissingColumnError, UnsupportedError
 from hudi_format.file_slice.reader import LogRecords, SliceMerge
+from hudi_format.file_slice.record_versions import LoggedSlices
 from hudi_format.fork_safe import ProcessLock
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.record_keys import nested_column
@@ -184,6 +185,7 @@ class LookupTask:
         locator: of RECORD_INDEX: the index of keys; None: the files are looked into instead.
         instead: a sentence on what is looked into instead of the metadata table, and why; "" for nothing.
         footers: of BLOOM: what the metadata table says of the files; None: their footers are read.
+        slices: of prepped rows: those with logs, whose merged records they must be; None where there are none.
     """
 
     index: str = SIMPLE
@@ -207,6 +209,7 @@ class LookupTask:
     locator: KeyLocator | None = None
     instead: str = ""
     footers: MetadataFooters | None = None
+    slices: LoggedSlices | None = None
 
     def looking(self) -> LookupTask:
         """The look-up of keys themselves, which a bucket index does not make."""

@@ -19,12 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.arrow.spill import gather
-from hudi_format.errors import ConcurrentWriterError
+from hudi_format.errors import ConcurrentWriterError, MissingColumnError
+from hudi_format.file_slice.record_versions import LoggedSlices
 from hudi_format.merge.ordering import ordering_column
 from hudi_format.merge.payloads import MergeRule
 from hudi_format.merge.record_merger import DATA, DATA_DELETED, DELETE, DELETE_DEFAULT, combine, deleted_kinds
 from hudi_format.model import BaseFile, join_path
-from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from hudi_format.schema.meta_fields import COMMIT_SEQNO, PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.parallel import REMOTE_THREADS
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.footer_index import MAYBE
@@ -33,7 +34,6 @@ from hudi_index.lookup import (
     FileLookup,
     KeyMatches,
     KeyStages,
-    LoggedFiles,
     LookupCount,
     LookupTask,
     surviving,
@@ -473,50 +473,95 @@ def deleted_rows(context: DeleteRule, rows: pa.Table) -> np.ndarray | None:
 # A record that was read from a table stands in the file that its `_hoodie_file_name` names, and in every later slice of
 # that file group until it is deleted.  No key is looked up; instead each row's file must still be the latest of its
 # group, or the record might have been changed or deleted since it was read.  Beside log files no name tells that: the
-# base file keeps its name, and a logged record has the file id, however often it is changed.
+# base file keeps its name, and a logged record has the file id, however often it is changed.  There the merged record
+# of the key must have the row's `_hoodie_commit_seqno` still.
 
 
 def check_files(
     counted: Mapping[tuple[str, str], int],
     files: Mapping[str, Sequence[BaseFile]],
-    logged: LoggedFiles | None = None,
+    logged: LoggedSlices | None = None,
     *,
+    columns: Sequence[str] = (),
     table: str,
-) -> None:
-    """Check that rows are located in latest base files without log files.
+) -> tuple[tuple[str, str], ...]:
+    """Check that rows are located in latest base files, or in file groups with log files.
 
     Args:
         counted: rows by partition path and file name.
         files: latest base files by partition.
-        logged: their log files; None where there are none.
+        logged: latest slices with log files; None where there are none.
+        columns: of the rows.
+
+    Returns:
+        File groups with log files that rows are in, as (partition path, file id), and that they were not compared with
+        before: with their records they are to be compared.
 
     Raises:
-        ConcurrentWriterError: a file is not the latest of its group, or none of the partition, or its group has logs.
+        ConcurrentWriterError: a file is not the latest of its group, or none of the partition, or its group has logs
+            and versions of its records cannot be told.
+        MissingColumnError: rows of a group with logs do not say their version.
     """
-    logs = {} if logged is None else logged.logs
-    with_logs = {(p, f.file_id) for p, of in files.items() for f in of if f.path in logs}
-    # A record of a log file names its file group alone, which may have no base file.
-    beside = sorted(k for k in counted if "_" not in k[1] or (k[0], k[1].partition("_")[0]) in with_logs)
-    if beside:
+    slices = {} if logged is None else logged.slices
+    beside = sorted(k for k in counted if stated_group(*k) in slices)
+    if beside and logged is not None and logged.untold:
         raise ConcurrentWriterError(
-            f"{sum(counted[k] for k in beside):,} rows stand in {len(beside)} file groups with log files, first "
-            f"{join_path(*beside[0])}: their names do not say whether a record was changed since it was read",
+            f"{sum(counted[k] for k in beside):,} rows stand in file groups with log files, first "
+            f"{join_path(*beside[0])}, and nothing says whether they were changed since they were read: "
+            f"{logged.untold}",
             table=table,
             file=join_path(*beside[0]),
             remedy="use the operation without _prepped, which looks up their keys, or compact the table and read the "
             "rows again.",
         )
+    if beside and COMMIT_SEQNO not in columns:
+        raise MissingColumnError(
+            f"{sum(counted[k] for k in beside):,} rows stand in file groups with log files, first "
+            f"{join_path(*beside[0])}, where {COMMIT_SEQNO} says whether they were changed since they were read, but "
+            f"the rows have no {COMMIT_SEQNO}",
+            table=table,
+            column=COMMIT_SEQNO,
+            remedy="read the rows with all meta columns, or use the operation without _prepped, which looks up their "
+            "keys.",
+        )
     latest = {p: {f.path: f for f in of} for p, of in files.items()}
-    stale = sorted(k for k in counted if join_path(*k) not in latest.get(k[0], {}))
-    if not stale:
-        return
-    partition, name = stale[0]
-    now = next((f for f in files.get(partition, ()) if f.file_id == name.partition("_")[0]), None)
-    rows = sum(counted[k] for k in stale)
-    raise ConcurrentWriterError(
-        f"{rows:,} rows name {len(stale)} files that are not the latest of the table: "
-        f"{join_path(partition, name)}" + (f" was rewritten as {now.path}" if now else " is none of them"),
-        table=table,
-        file=join_path(partition, name),
-        remedy="read the rows again, or use the operation without _prepped, which looks up their keys.",
-    )
+    known = set(beside)
+    stale = sorted(k for k in counted if k not in known and join_path(*k) not in latest.get(k[0], {}))
+    if stale:
+        partition, name = stale[0]
+        now = next((f for f in files.get(partition, ()) if f.file_id == name.partition("_")[0]), None)
+        raise ConcurrentWriterError(
+            f"{sum(counted[k] for k in stale):,} rows name {len(stale)} files that are not the latest of the table: "
+            f"{join_path(partition, name)}"
+            + (f" was rewritten as {now.path}" if now else " is none of them"),
+            table=table,
+            file=join_path(partition, name),
+            remedy="read the rows again, or use the operation without _prepped, which looks up their keys.",
+        )
+    compared = frozenset() if logged is None else logged.compared
+    return tuple(dict.fromkeys(g for k in beside if (g := stated_group(*k)) not in compared))
+
+
+def stated_group(partition: str, name: str) -> tuple[str, str]:
+    """File group of a stated file name: a base file's, or the file id of a record in a log."""
+    return partition, name.partition("_")[0]
+
+
+def refuse_changed(changed: Mapping[tuple[str, str], int], *, table: str) -> None:
+    """Refuse rows that are not the stored records of their keys any more.
+
+    Args:
+        changed: their number by file group.
+
+    Raises:
+        ConcurrentWriterError: there are any.
+    """
+    found = sorted(group for group, n in changed.items() if n)
+    if found:
+        raise ConcurrentWriterError(
+            f"{sum(changed.values()):,} rows of {len(found)} file groups with log files, first {join_path(*found[0])}, "
+            "were changed or deleted since they were read",
+            table=table,
+            file=join_path(*found[0]),
+            remedy="read the rows again, or use the operation without _prepped, which looks up their keys.",
+        )

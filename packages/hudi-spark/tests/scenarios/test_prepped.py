@@ -3,7 +3,7 @@
 import pytest
 
 import hudi_spark
-from hudi_format.errors import ConcurrentWriterError, OptionError
+from hudi_format.errors import ConcurrentWriterError, MissingColumnError, OptionError
 from hudi_timeline import HudiTable
 
 pytestmark = pytest.mark.spark
@@ -50,6 +50,40 @@ def test_rows_go_back_to_their_files_without_a_look_up(spark, path, save):
     save(again, "insert_prepped")
     save(again, "bulk_insert_prepped", **{"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"})
     assert values(path) == [("a", 11, "x"), ("a", 11, "x"), ("b", 2, "x"), ("c", 13, "y")]
+
+
+@pytest.mark.req("CC-40")
+@pytest.mark.parametrize("index", ["SIMPLE", pytest.param("BUCKET", marks=pytest.mark.slow)])
+def test_rows_beside_log_files_go_back_while_they_are_the_stored_records(spark, path, save, index):
+    given = {
+        WRITE + "table.type": "MERGE_ON_READ",
+        "hoodie.parquet.small.file.limit": "0",
+        "hoodie.compact.inline": "false",
+        "hoodie.index.type": index,
+        **({"hoodie.bucket.index.num.buckets": "2"} if index == "BUCKET" else {}),
+    }
+
+    def read():
+        return spark.read.format("hudi").load(path).localCheckpoint()
+
+    save(spark.createDataFrame(FIRST, DDL), "insert", **given)
+    stale = read()
+    save(spark.createDataFrame([("a", 5, 2, "x"), ("c", 6, 2, "y")], DDL), "upsert", **given)
+    for operation in ("upsert_prepped", "delete_prepped"):
+        with pytest.raises(ConcurrentWriterError, match=r"2 rows of 2 file groups with log files"):
+            save(stale, operation, **given)
+    now = read()
+    with pytest.raises(MissingColumnError, match="have no _hoodie_commit_seqno"):
+        save(now.drop("_hoodie_commit_seqno"), "upsert_prepped", **given)
+    both = now.where("id != 'b'").union(stale.where("id = 'b'"))
+    result = save(both.withColumn("v", both["v"] + 10), "upsert_prepped", **given)
+    assert (result.operation, result.updated, result.inserted) == ("upsert_prepped", 3, 0)
+    assert all("logVersion" in s.extra for s in result.write_stats)
+    assert values(path) == [("a", 15, "x"), ("b", 12, "x"), ("c", 16, "y")]
+    assert save(read().where("id = 'a'"), "delete_prepped", **given).deleted == 1
+    with pytest.raises(ConcurrentWriterError, match="1 rows of 1 file groups"):
+        save(both.where("id = 'a'"), "upsert_prepped", **given)
+    assert values(path) == [("b", 12, "x"), ("c", 16, "y")]
 
 
 @pytest.mark.req("WR-19", "WR-20")

@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import MissingFileError
+from hudi_format.errors import ConcurrentWriterError, MissingFileError
 from hudi_format.log.block import BlockType
 from hudi_format.log.writer import LogWriter
 from hudi_format.schema.avro import to_avro
@@ -143,3 +143,23 @@ def test_a_group_whose_only_log_file_is_gone_is_missed(tmp_path, whole_folder):
         assert e.value.file == file.path
     with pytest.warns(UserWarning, match="gone"):
         assert table.read(on_missing="skip").count() == 0
+
+
+@pytest.mark.parametrize("kind", [BlockType.AVRO_DATA, BlockType.PARQUET_DATA])
+def test_prepped_rows_go_back_to_a_group_of_log_files_alone(tmp_path, kind):
+    storage = empty_table(tmp_path / "t")
+    first, second = "20240101000000000", "20240102000000000"
+    commit(storage, first, first, rows(first, ["k1", "k2", "k3", "k4"], 1, "old"), kind=kind)
+    table = HudiTable.open(str(tmp_path / "t"))
+    stale = table.read(meta_columns=True).to_arrow().sort_by("id")
+    commit(storage, first, second, rows(second, ["k1"], 5, "new"), deletes=["k3"], kind=kind)
+    given = {"hoodie.compact.inline": "false"}
+    for name, changed in (("upsert", 2), ("delete", 3)):
+        options = {**given, "hoodie.datasource.write.operation": f"{name}_prepped"}
+        with pytest.raises(ConcurrentWriterError, match=f"{changed} rows of 1 file groups"):
+            getattr(table, name)(stale, options=options)
+        current = HudiTable.open(table.uri).read(meta_columns=True).to_arrow().sort_by("id").slice(0, 2)
+        getattr(table, name)(current, options=options)
+        left = HudiTable.open(table.uri).read(meta_columns=True).to_arrow()
+        assert sorted(left["id"].to_pylist()) == (["k1", "k2", "k4"] if name == "upsert" else ["k4"])
+        assert set(left["_hoodie_file_name"].to_pylist()) == {"f-0"}

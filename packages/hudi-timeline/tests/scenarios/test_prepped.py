@@ -75,37 +75,6 @@ def test_rows_whose_file_was_written_again_are_refused_before_anything_begins(ta
     assert len(values(table)) == 1
 
 
-@pytest.mark.req("CC-40")
-@pytest.mark.parametrize("compacts", [False, True])
-def test_rows_beside_log_files_are_refused_before_anything_begins(tmp_path, compacts):
-    table = HudiTable.create(
-        str(tmp_path / "t"), SCHEMA, name="t", table_type="MERGE_ON_READ", record_keys=["id"], partition_fields=["p"]
-    )  # fmt: skip
-    table.insert(pa.table({"id": ["a", "b", "c"], "p": ["x", "y", "x"], "v": [1, 2, 3]}, schema=SCHEMA))
-    stale = table.read(meta_columns=True).to_arrow()
-    table.delete(pa.table({"id": ["a"], "p": ["x"]}))
-    table.upsert(pa.table({"id": ["c"], "p": ["x"], "v": [30]}, schema=SCHEMA), options={SMALL: "0"})
-    logged = table.read(filter="id = 'c'", meta_columns=True).to_arrow()
-    assert "_" not in logged[META[2]][0].as_py()
-    if compacts:
-        table.compact(mode="schedule")
-    before = timeline(table)
-    for rows, n in ((stale, 2), (logged, 1)):
-        for name in ("upsert", "delete"):
-            with pytest.raises(ConcurrentWriterError, match=f"{n} rows stand in 1 file groups with log") as e:
-                prepped(table, name, rows, **{SMALL: "0"})
-            assert "without _prepped" in e.value.remedy
-    assert timeline(table) == before
-    prepped(
-        table, "upsert", plus(table.read(filter="id = 'b'", meta_columns=True).to_arrow(), 10), **{SMALL: "0"}
-    )
-    assert values(table) == [("b", 12), ("c", 30)]
-    table.compact()
-    fresh = table.read(filter="id = 'c'", meta_columns=True).to_arrow()
-    prepped(table, "upsert", plus(fresh, 10), **{SMALL: "0"})
-    assert values(table) == [("b", 12), ("c", 40)]
-
-
 def test_inserts_take_their_keys_from_the_meta_columns(table):
     one = table.read(filter="id = 'a'", meta_columns=True).to_arrow()
     one = one.set_column(one.schema.get_field_index(META[0]), META[0], pa.array(["z"]))

@@ -438,9 +438,16 @@ def test_rows_of_a_filter_that_others_always_change_first_are_a_conflict(path, m
 @pytest.mark.parametrize(
     ("rival", "conflicts"), [("adds a column", False), ("adds a column to our rows", True)]
 )
-def test_prepped_rows(path, monkeypatch, moment, rival, conflicts):
+@pytest.mark.parametrize("logs", [False, True])
+def test_prepped_rows(path, tmp_path, monkeypatch, moment, rival, conflicts, logs):
+    if logs:
+        path = str(tmp_path / "logs")
+        make(path, "MERGE_ON_READ").upsert(
+            rows("ax", v=1, ts=1), options={"hoodie.parquet.small.file.limit": "0"}
+        )
     table = HudiTable.open(path)
     given = table.read(filter="id = 'a'", meta_columns=True).to_arrow()
+    assert ("_" in given["_hoodie_file_name"][0].as_py()) == (not logs)
     given = given.set_column(given.schema.get_field_index("v"), "v", pa.array([70], pa.int32()))
     options = {
         "hoodie.datasource.write.operation": "upsert_prepped",

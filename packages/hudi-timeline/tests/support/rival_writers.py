@@ -43,10 +43,16 @@ def rows(*keys, ts=2, v=7, **more):
     return pa.table({k: c for k, c in columns.items() if c is not None})
 
 
-def make(path, **options):
+def make(path, kind="COPY_ON_WRITE", **options):
     """A table of three partitions with a row each, written by two commits."""
     table = HudiTable.create(
-        path, SCHEMA, name="t", record_keys=["id"], partition_fields=["p"], ordering_fields=["ts"]
+        path,
+        SCHEMA,
+        name="t",
+        table_type=kind,
+        record_keys=["id"],
+        partition_fields=["p"],
+        ordering_fields=["ts"],
     )
     table.insert(rows("ax", "by", v=1, ts=1), options=options)
     table.insert(rows("cq", v=1, ts=1), options=options)

@@ -28,7 +28,7 @@ from hudi_format.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.bucket import BucketIndex, files_of_buckets
 from hudi_index.lookup import LookupCount, LookupTask
-from hudi_index.tagging import MOVED, STORED_IN, check_files
+from hudi_index.tagging import MOVED, STORED_IN, check_files, refuse_changed
 from hudi_spark.functions import bucket_id, kernel_column
 from hudi_spark.reading.reader import frame_of
 from hudi_spark.runtime.jobs import run_job
@@ -55,6 +55,7 @@ from hudi_spark.writing.key_lookup import ROW_ID, Lookup, one_per_key
 from hudi_spark.writing.stored_keys import FILE_ID, file_id, stored_keys
 from hudi_spark.writing.table_services import run_slices
 from hudi_spark.writing.validation import SparkQueries, SparkScreened, spark_queries
+from hudi_spark.writing.version_check import changed_records
 from hudi_spark.writing.write_tasks import (
     BUCKET,
     STATUS_DDL,
@@ -336,10 +337,17 @@ class SparkEngine:
     def _check_located(
         self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]], task: LookupTask
     ) -> None:
-        """Check that rows are located in latest base files."""
+        """Check that rows are located in latest base files, or are the records that the logs have now."""
         counted = frame.rows.where(F.col(FILE_NAME).isNotNull()).groupBy(PARTITION_PATH, FILE_NAME).count()
         found = {(r[0], r[1]): r[2] for r in self._run(counted.collect, "tag")}
-        check_files(found, files, task.logged, table=storage.uri)
+        rows = frame.rows
+        beside = check_files(found, files, task.slices, columns=rows.columns, table=storage.uri)
+        if beside and task.slices is not None:
+            changed = changed_records(
+                self._spark, rows, storage, task.slices.of(beside), min(self.parallelism, len(beside))
+            )
+            counts = {(r[0], r[1]): r[2] for r in self._run(changed.collect, "tag")}
+            refuse_changed(counts, table=storage.uri)
 
     def _located(
         self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]], task: LookupTask
@@ -465,7 +473,7 @@ def _keyed(data: DataFrame, task: PrepareTask, *, by_kernels: bool = False) -> D
         by_kernels: not by Spark's expressions, even if there are any.
     """
     meta = [RECORD_KEY, PARTITION_PATH] if task.stored_keys else []
-    meta += [FILE_NAME] if task.stored_files else []
+    meta += [n for n in task.stated if n in data.columns]
     stored = [_quoted(n).cast("string").alias(f"_hudi{n}") for n in meta]
     data = data.select(*stored, *_as_stored(data.schema, task.schema))
     present = [_quoted(n) for n in data.columns[len(stored) :]]

@@ -61,7 +61,8 @@ class PrepareTask:
         key_spec: record key and partition path.
         ordering_field: must not be null in any row when `check_ordering`.
         stored_keys: the rows were read from the table with their meta columns, which say key and partition path.
-        stored_files: they also say the base file that each row stands in; null for new rows.
+        stated: meta columns that say what was read: the file that each row stands in, null for new rows, and the
+            version of its record, which the rows may not have.
         storage_level: Spark's name of the level at which the evaluated input is kept.
         order: of the rows of a bulk_insert.
         memory: of the rows; None: they are held.
@@ -74,7 +75,7 @@ class PrepareTask:
     check_ordering: bool
     storage_level: str = "MEMORY_AND_DISK_SER"
     stored_keys: bool = False
-    stored_files: bool = False
+    stated: tuple[str, ...] = ()
     order: BulkOrder = BulkOrder()
     memory: MemoryLimit | None = None
     bucket: BucketIndex | None = None

@@ -15,7 +15,7 @@ from hudi_format.keygen.partition_path import read_otherwise, split_values
 from hudi_format.keygen.timestamp_based import CONSISTENT
 from hudi_format.model import BaseFile
 from hudi_format.parquet.footer import read_footer
-from hudi_format.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from hudi_format.schema.meta_fields import COMMIT_SEQNO, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.key_observer import MAX_KEY, MIN_KEY
 from hudi_index.lookup import BLOOM, GLOBAL_BLOOM, LookupCount
@@ -109,6 +109,20 @@ def for_operation(spec: KeySpec, config: WriteConfig) -> KeySpec:
     """
     stores = config.operation not in ("delete", "delete_partition")
     return replace(spec, refuses_null_texts=stores and config.null_texts == "refuse")
+
+
+def stated_columns(config: WriteConfig, *, logs: bool) -> tuple[str, ...]:
+    """Meta columns that say which records the rows of a prepped operation were read as.
+
+    Args:
+        logs: whether records may stand in log files, where the version tells a record from an older one.
+
+    Returns:
+        Their names; none for other operations.
+    """
+    if not config.prepped or config.operation not in ("upsert", "delete"):
+        return ()
+    return (FILE_NAME, COMMIT_SEQNO) if logs else (FILE_NAME,)
 
 
 def require_stored(names: Sequence[str], operation: str, storage: Storage) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hudi_format.errors import UnsupportedError
+from hudi_format.file_slice.record_versions import LoggedSlices
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.schema.meta_fields import with_meta
 from hudi_index.lookup import CUSTOM, RECORD_INDEX, LoggedFiles, LookupTask
@@ -49,11 +50,14 @@ class LatestSlices:
         """Base files by partition: where the indexes look for keys."""
         return {p: [s.base_file for s in of if s.base_file is not None] for p, of in self.slices.items()}
 
-    def look_up(self, plan: Plan, snapshot: TableSnapshot, *, keys: bool = False) -> LookupTask:
+    def look_up(
+        self, plan: Plan, snapshot: TableSnapshot, *, keys: bool = False, after: LookupTask | None = None
+    ) -> LookupTask:
         """Look-up in these slices; with their logs, which may have deleted a key.
 
         Args:
             keys: they are looked for also where the index needs no look-up.
+            after: an earlier look-up of the same rows.
 
         Raises:
             UnsupportedError: as `with_groups`.
@@ -65,13 +69,9 @@ class LatestSlices:
             task = with_custom_index(task, self.slices, snapshot, plan.custom_index)
         if task.uses_filters and plan.config.bloom_use_metadata and not task.prepped:
             task = with_footers(task, self.base_files, snapshot)
-        logs = {
-            s.base_file.path: s.log_files
-            for of in self.slices.values()
-            for s in of
-            if s.base_file is not None and s.log_files
-        }
-        if not logs:
+        every = {(s.partition, s.file_id): s for of in self.slices.values() for s in of if s.log_files}
+        logs = {s.base_file.path: s.log_files for s in every.values() if s.base_file is not None}
+        if not (every if task.prepped else logs):
             return task
         table = snapshot.schema
         schema = with_meta(table) if snapshot.config.populate_meta_fields else table
@@ -79,6 +79,9 @@ class LatestSlices:
             b.path for of in self.base_files.values() for b in of if (b.partition, b.file_id) in self.pending
         }
         merge = replace(slice_merge(snapshot, plan.config.merge), limit=task.memory)
+        if task.prepped:  # the only ones that look at no keys
+            slices = LoggedSlices(every, merge, schema, self.committed)
+            return replace(task, slices=slices.after(None if after is None else after.slices))
         logged = LoggedFiles(logs, merge, schema, self.committed, frozenset(planned))
         meets = task.compares_stored or task.takes_values_along
         if meets and history_file(snapshot):

@@ -24,17 +24,18 @@ from hudi_format.errors import (
     OptionError,
     OrderingValueError,
 )
+from hudi_format.file_slice.record_versions import LoggedSlices
 from hudi_format.keygen.record_keys import made_up_keys, nested_column, partition_paths, record_keys, to_text
 from hudi_format.merge.record_merger import one_array
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.exact import Exact
 from hudi_format.schema.fit import fit, unlike
-from hudi_format.schema.meta_fields import FILE_NAME, RECORD_KEY
+from hudi_format.schema.meta_fields import COMMIT_SEQNO, FILE_NAME, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.hashing.java import crc32
-from hudi_index.lookup import LoggedFiles, LookupCount, LookupTask
-from hudi_index.tagging import check_files, rows_by_code, tag_rows
+from hudi_index.lookup import LookupCount, LookupTask
+from hudi_index.tagging import check_files, refuse_changed, rows_by_code, stated_group, tag_rows
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.services.compaction.slice_tasks import Task, run_on_threads
 from hudi_timeline.validation.row_rules import LocalScreened, Screening
@@ -146,8 +147,7 @@ class LocalEngine:
                 yield rows
 
         fields = [pa.field(RECORD_KEY, pa.string()), *task.schema]
-        if task.stored_files:
-            fields.append(pa.field(FILE_NAME, pa.string()))
+        fields += [pa.field(n, pa.string()) for n in task.stated if n in data.schema.names]
         rows = keep_if_large(prepared(), pa.schema(fields), task.memory)
         codes = np.concatenate(by_piece) if by_piece else np.zeros(0, dtype=np.int32)
         return LocalFrame(rows, codes, tuple(known))
@@ -165,8 +165,9 @@ class LocalEngine:
         keys, paths = self.keys_and_paths(table, rows, task, first)
         codes, names = path_codes(paths)
         rows = pa.table([keys, *rows.columns], names=[RECORD_KEY, *task.schema.names])
-        if task.stored_files:
-            rows = rows.append_column(FILE_NAME, to_text(table.column(FILE_NAME)))
+        for name in task.stated:
+            if name in table.schema.names:
+                rows = rows.append_column(name, to_text(table.column(name)))
         return rows, codes, names
 
     def keys_and_paths(
@@ -192,7 +193,7 @@ class LocalEngine:
         task: LookupTask,
     ) -> LocalFrame:
         if task.prepped and (task.bucket is None or FILE_NAME in frame.rows.schema.names):
-            named = located(frame, storage, files, task.logged)
+            named = located(frame, storage, files, task.slices, self.parallelism)
             if task.bucket is None:
                 return named
         tagged = tag_rows(frame.rows, frame.codes, frame.partitions, storage, files, task, self.parallelism)
@@ -305,30 +306,47 @@ def located(
     frame: LocalFrame,
     storage: Storage,
     files: Mapping[str, Sequence[BaseFile]],
-    logged: LoggedFiles | None = None,
+    logged: LoggedSlices | None = None,
+    threads: int = 1,
 ) -> LocalFrame:
     """The frame with each row's stated file as its location.
 
     Raises:
-        ConcurrentWriterError: see `check_files`.
+        ConcurrentWriterError, MissingColumnError: see `check_files`; `refuse_changed`.
+        MissingFileError, CorruptFileError, SchemaError, UnsupportedError, StorageError: reading a slice.
     """
     names = one_array(frame.rows.column(FILE_NAME)).dictionary_encode()
     texts = names.dictionary.to_pylist()
     at = names.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     known = np.flatnonzero(at >= 0)
-    pairs, group, counts = np.unique(
+    pairs, place, counts = np.unique(
         frame.codes[known].astype(np.int64) * max(len(texts), 1) + at[known],
         return_inverse=True,
         return_counts=True,
     )
     places = [(int(p) // len(texts), texts[int(p) % len(texts)]) for p in pairs]
-    check_files(
-        {(frame.partitions[code], name): int(n) for (code, name), n in zip(places, counts, strict=True)},
-        files, logged, table=storage.uri,
+    stated = [(frame.partitions[code], name) for code, name in places]
+    beside = check_files(
+        dict(zip(stated, counts.tolist(), strict=True)), files, logged,
+        columns=frame.rows.schema.names, table=storage.uri,
     )  # fmt: skip
+    # A group with logs may be named by its base file and by its id.
+    of_place = [stated_group(*s) for s in stated]
+    numbers = {group: n for n, group in enumerate(dict.fromkeys(of_place))}
     location = np.full(frame.rows.num_rows, -1, dtype=np.int32)
-    location[known] = group
-    groups = tuple((code, name.partition("_")[0]) for code, name in places)
+    location[known] = np.array([numbers[g] for g in of_place], dtype=np.int32)[place]
+    if beside and logged is not None:
+        versions = frame.rows.select([RECORD_KEY, COMMIT_SEQNO])
+        in_group = rows_by_code(location + 1, len(numbers) + 1)[1:]
+
+        def changed(group: tuple[str, str]) -> int:
+            mine = versions.take(pa.array(in_group[numbers[group]]))
+            return int((~logged.unchanged(storage, group, mine)).sum())
+
+        with ThreadPoolExecutor(threads) as pool:
+            refuse_changed(dict(zip(beside, pool.map(changed, beside), strict=True)), table=storage.uri)
+    codes = {path: code for code, path in enumerate(frame.partitions)}
+    groups = tuple((codes[path], file_id) for path, file_id in numbers)
     return LocalFrame(frame.rows, frame.codes, frame.partitions, groups, location)
 
 

@@ -445,11 +445,13 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
             now = plan.snapshot.reloaded()
             known = LatestSlices.of(now, None if task.is_global else sorted(counts))
             _refuse_known_keys(engine, frame, plan, known.base_files, known.look_up(plan, now, keys=True))
+    before = None
     if plan.snapshot is not None and plan.config.prepped and plan.operation in LOOKS_UP:
         with phases("tag"):  # to refuse it before it begins
             now = plan.snapshot.reloaded()
             known = LatestSlices.of(now, sorted(counts))
-            engine.tag(frame, plan.storage, known.base_files, known.look_up(plan, now))
+            before = known.look_up(plan, now)
+            engine.tag(frame, plan.storage, known.base_files, before)
     if run.dry_run:
         return preview(engine, frame, plan, counts, phases.seconds)
     with _transaction(run) as (transaction, table):
@@ -466,18 +468,14 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
             frame = engine.tag(frame, plan.storage, {}, lookup_task(plan))
         if plan.operation in REPLACING:
             return _replace(engine, frame, counts, run, transaction, table, context, snapshot)
-        looks_up = (
-            plan.operation in LOOKS_UP
-            or drops_duplicates(plan)
-            or fails_on_known_keys(plan)
-            or plan.bucket is not None
-        )
+        fails = fails_on_known_keys(plan)
+        looks_up = plan.operation in LOOKS_UP or drops_duplicates(plan) or fails or plan.bucket is not None
         with phases("list"):
             everywhere = looks_up and lookup_task(plan).is_global
             latest = LatestSlices.of(snapshot, None if everywhere else sorted(counts))
-            files, task = latest.base_files, latest.look_up(plan, snapshot, keys=fails_on_known_keys(plan))
+            files, task = latest.base_files, latest.look_up(plan, snapshot, keys=fails, after=before)
             task = seeded(task, context)
-        if fails_on_known_keys(plan):
+        if fails:
             with phases("tag"):  # again: another writer may have been there
                 tagged = _refuse_known_keys(engine, frame, plan, files, task)
                 frame = tagged if plan.bucket is None else engine.tag(frame, plan.storage, files, task)
@@ -492,8 +490,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
             new_files_only=transaction.beside_others,
         )  # fmt: skip
         looked_up = engine.looked_up if looks_up else None
-        transaction.warnings += advice(plan.storage, files, looked_up)
-        transaction.warnings += about_lookup(task, looked_up)
+        transaction.warnings += (*advice(plan.storage, files, looked_up), *about_lookup(task, looked_up))
         return _finish(run, transaction, table, stats, lookup=looked_up)
 
 

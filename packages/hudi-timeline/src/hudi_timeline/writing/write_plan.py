@@ -430,7 +430,7 @@ def prepare_task(plan: Plan) -> PrepareTask:
         check_ordering=plan.ordering_field is not None and combining,
         storage_level=plan.config.storage_level,
         stored_keys=plan.stored_keys,
-        stored_files=plan.config.prepped and plan.operation in ("upsert", "delete"),
+        stated=keys.stated_columns(plan.config, logs=write_action(plan) == DELTA_COMMIT),
         order=BulkOrder(
             plan.config.bulk_insert_sort_mode,
             plan.config.bulk_insert_sort_columns,
