@@ -16,6 +16,7 @@ from hudi_timeline.timeline.instant import (
     COMMIT,
     COMPLETED,
     DELTA_COMMIT,
+    INFLIGHT,
     REQUESTED,
     instant_path,
     next_instant,
@@ -122,6 +123,25 @@ def test_a_cleaning_that_a_restore_has_taken_back_is_passed_over(monkeypatch):
     monkeypatch.setattr(cleaning, "pending_plan", restored)
     assert table.clean().finished == ()
     assert rows_of(HudiTable.open(made)) == SAVED
+
+
+def test_a_cleaning_that_another_program_has_begun_meanwhile_is_left_to_it(monkeypatch):
+    made = made_table().copy_of()
+    table = HudiTable.open(made, options=OPTIONS)
+    plan = table.clean(options={"hoodie.cleaner.commits.retained": "1"}, dry_run=True).plan
+    at = next_instant(table.timeline.newest_time)
+    made.create(instant_path(table.config, at, CLEAN, REQUESTED), plan.to_bytes(made.uri))
+    read = cleaning.pending_plan
+
+    def begun(storage, clean):
+        monkeypatch.setattr(cleaning, "pending_plan", read)
+        made.create(instant_path(table.config, at, CLEAN, INFLIGHT), plan.to_bytes(made.uri))
+        return read(storage, clean)
+
+    monkeypatch.setattr(cleaning, "pending_plan", begun)
+    result = table.clean()
+    assert (result.finished, result.deleted) == ((), 0)
+    assert [at in w for w in result.warnings] == [True]
 
 
 @pytest.mark.parametrize("kind", ["compact", "log_compact"])

@@ -53,6 +53,7 @@ from hudi_timeline.timeline.instant import (
     RESTORE,
     ROLLBACK,
     SAVEPOINT,
+    Instant,
     instant_path,
     zone_of,
 )
@@ -268,28 +269,36 @@ def finish_pending(
     storage = context.storage
     done = []
     for listed in snapshot.timeline.pending(CLEAN):
-        snapshot = snapshot.reloaded()
-        instant = next((i for i in snapshot.timeline.pending(CLEAN) if i.time == listed.time), None)
-        if instant is None:
-            continue  # ended, or taken back by a restore, since it was listed
-        if begun_elsewhere(storage, instant, now()):
-            context.warnings.append(
-                f"cleaning {instant.time} was begun by another program, which does not say whether it is alive; "
-                f"if it is dead, finish it: `hudi clean PATH --instant {instant.time}`"
-            )
+        if _is_left(context, listed, now()):
             continue
-        plan = pending_plan(storage, instant)
+        plan = pending_plan(storage, listed)
         if plan is None:
             with context.locked() as later:
                 # Another process may have filled or completed it meanwhile.
-                if is_pending(later.timeline, instant.time) and pending_plan(storage, instant) is None:
-                    storage.delete(instant.path_in(INFLIGHT))
-                    storage.delete(instant.path_in(REQUESTED))
+                if is_pending(later.timeline, listed.time) and pending_plan(storage, listed) is None:
+                    storage.delete(listed.path_in(INFLIGHT))
+                    storage.delete(listed.path_in(REQUESTED))
+            continue
+        snapshot = snapshot.reloaded()
+        instant = next((i for i in snapshot.timeline.pending(CLEAN) if i.time == listed.time), None)
+        # Ended, taken back by a restore, or begun by another program since it was listed.
+        if instant is None or (instant.state != listed.state and _is_left(context, instant, now())):
             continue
         _refuse_needed(snapshot, plan, instant.time)
         _execute(context, instant.time, plan, _undone(snapshot.timeline))
         done.append(instant.time)
     return tuple(done)
+
+
+def _is_left(context: ServiceContext, clean: Instant, now: float) -> bool:
+    """Whether a pending cleaning is left to the program that began it, with a warning."""
+    if not begun_elsewhere(context.storage, clean, now):
+        return False
+    context.warnings.append(
+        f"cleaning {clean.time} was begun by another program, which does not say whether it is alive; "
+        f"if it is dead, finish it: `hudi clean PATH --instant {clean.time}`"
+    )
+    return True
 
 
 def _refuse_needed(snapshot: TableSnapshot, plan: CleanPlan, instant: str) -> None:
