@@ -178,9 +178,10 @@ def test_an_expression_index_leaves_out_files_by_its_column(version, tmp_path):
     least, most = pc.min_max(every.column("ts")).as_py().values()
     ts = pc.field("ts")
     for predicate, nothing in (
-        (ts > 10_000_000, True),
         (ts == 10_000_000, True),
-        ((ts > 10_000_000) & (pc.field("rider") != "x"), True),
+        ((ts > 10_000_000) & (ts < 20_000_000) & (pc.field("rider") != "x"), True),
+        (ts < -10_000_000_000, False),
+        (ts > 10_000_000, False),  # may be one of those that follow
         (ts <= most, False),
         ((ts == least) | (ts > 10_000_000), False),
         (ts.is_null(), True),
@@ -204,7 +205,7 @@ def test_a_secondary_index_is_not_asked_for_null(opened, monkeypatch):
         predicate = pc.field("rider").isin(pa.array(values, pa.string()))
         opened(table).read(filter=predicate, options=BY_INDEXES).to_arrow()
     prefixes = [p for index, of in asked if index == "secondary_index_idx_second" for p in of]
-    assert prefixes == ["nobody$"]
+    assert set(prefixes) == {"nobody$"}  # of slices with logs, and of those without
 
 
 @pytest.mark.req("QR-12")

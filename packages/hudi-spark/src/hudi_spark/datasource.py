@@ -22,6 +22,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import NoReturn
 
@@ -325,11 +326,20 @@ OFFSET = "commitTime"
 class HudiStreamReader(DataSourceStreamReader):  # type: ignore[misc]
     """Stream reader: plans each batch in the driver's helper process, reads in the tasks."""
 
-    @one_line()
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
-        given = dict(options)
-        self.stream = TableStream.of(path_of(given), given)
-        self.schema = to_arrow_schema(schema)
+        """A reader that has not looked at anything.
+
+        Spark stops readers that it could not make, and tells the error of that instead.
+        """
+        self._given = (dict(options), schema)
+
+    @cached_property
+    def stream(self) -> TableStream:
+        return TableStream.of(path_of(self._given[0]), self._given[0])
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return to_arrow_schema(self._given[1])
 
     @one_line()
     def initialOffset(self) -> dict[str, str]:

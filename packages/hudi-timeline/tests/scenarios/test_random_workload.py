@@ -324,10 +324,13 @@ class Workload:
                 result = self.table.build_index(
                     chosen if mode != "execute" else (), mode=mode, options=self.options
                 )
-            except ConcurrentWriterError:
-                # A plan from before a restore, which dropped the metadata table: its execution makes both.
-                if not self.table.timeline.pending("indexing"):
-                    raise
+            except ConcurrentWriterError as e:
+                if e.instant not in {i.time for i in self.table.timeline.pending("indexing")}:
+                    # A restore dropped the metadata table, and none is made beside a plan of another service.
+                    if self.table.timeline.find(e.instant).completed:
+                        raise
+                    return
+                # A plan from before the restore: its execution makes both.
                 result = self.table.build_index(mode="execute", options=self.options)
             self.built += len(result.built)
 
@@ -459,7 +462,7 @@ def test_a_random_workload_agrees_with_the_model(tmp_path, seed, options):
             e.add_note(f"steps: {' '.join(work.done)}")
             raise
     assert work.travelled > steps // 10
-    assert work.merged
+    assert work.merged or is_listed  # of fewer steps
     assert work.altered
     assert work.told > steps or CHANGES.keys() - options.keys()
     assert work.listed > steps * 3 // 4 or not is_listed

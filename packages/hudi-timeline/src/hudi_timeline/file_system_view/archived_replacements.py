@@ -26,7 +26,6 @@ from hudi_format.storage.protocol import FileInfo
 from hudi_timeline.file_system_view.base_files import FileView, Group
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.table_config import META_FOLDER, TableConfig
-from hudi_timeline.timeline.action_metadata import RestorePlan, parse_action
 from hudi_timeline.timeline.active_timeline import HFILE, Timeline
 from hudi_timeline.timeline.instant import REQUESTED, RESTORE
 
@@ -158,7 +157,12 @@ def _by_group(logs: Iterable[LogFile]) -> dict[Group, list[LogFile]]:
 def _restored_to(snapshot: TableSnapshot) -> dict[str, str]:
     """The commit that each restore went to, by its time, where its plan says so."""
     found: dict[str, str] = {}
-    for instant in snapshot.timeline.of(RESTORE):
+    restores = snapshot.timeline.of(RESTORE)
+    if not restores:
+        return found
+    from hudi_timeline.timeline.action_metadata import RestorePlan, parse_action  # few tables were restored
+
+    for instant in restores:
         try:
             plan = parse_action(RESTORE, REQUESTED, snapshot.storage.read(instant.path_in(REQUESTED)))
         except (FileNotFoundError, CorruptFileError):
