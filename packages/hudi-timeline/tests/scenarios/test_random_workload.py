@@ -463,7 +463,7 @@ def test_a_random_workload_agrees_with_the_model(tmp_path, seed, options):
             raise
     assert work.travelled > steps // 10
     assert work.merged or is_listed  # of fewer steps
-    assert work.altered
+    assert work.altered or is_listed
     assert work.told > steps or CHANGES.keys() - options.keys()
     assert work.listed > steps * 3 // 4 or not is_listed
     assert work.built or not is_listed

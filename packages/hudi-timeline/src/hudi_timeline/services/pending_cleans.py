@@ -138,6 +138,8 @@ def begun_elsewhere(storage: Storage, clean: Instant, now: float) -> bool:
     """
     if clean.state != INFLIGHT or now - clean.mtime_ms / 1000 > DEAD_AFTER_S:
         return False
+    if storage.info(clean.path_in(REQUESTED)) is None:
+        return False  # without its plan nobody can go on with it
     begun = _begun(storage, clean)
     # An empty file may be anyone's.
     return begun is not None and bool(begun) and not begun.guarded
