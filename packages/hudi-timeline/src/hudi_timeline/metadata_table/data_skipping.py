@@ -134,6 +134,7 @@ class DataSkipping:
         self, table: MetadataTable, slices: Sequence[FileSlice], logged_by: frozenset[str] | None
     ) -> dict[str, str]:
         out: dict[str, str] = {}
+        valued: list[FileSlice] = []
         plain = [s for s in slices if not s.log_files]
         logged = [s for s in slices if s.log_files]
         for chosen, by in ((plain, None), (logged, logged_by)):
@@ -145,9 +146,11 @@ class DataSkipping:
                 out |= self._by_file(table, [s for s in chosen if not _gone(s, out)], columns)
                 out |= self._by_expression(table, [s for s in chosen if not _gone(s, out)], columns)
             if by is None or RECORD_KEY in by:
-                left = [s for s in chosen if not _gone(s, out)]
-                out |= self._by_key(table, left)
-            out |= self._by_value(table, [s for s in chosen if not _gone(s, out)], by)
+                out |= self._by_key(table, [s for s in chosen if not _gone(s, out)])
+                # The index has the values of merged rows, so that it may rule out a slice with its logs, unless a merge
+                # of the user's may give other values.
+                valued += chosen
+        out |= self._by_value(table, [s for s in valued if not _gone(s, out)])
         return out
 
     def _columns(self, by: frozenset[str] | None) -> list[str]:
@@ -241,9 +244,7 @@ class DataSkipping:
     def _asks_key_indexes(self, table: MetadataTable) -> bool:
         return RECORD_INDEX in table.partitions and self.snapshot.as_of is None and self.newest
 
-    def _by_value(
-        self, table: MetadataTable, slices: Sequence[FileSlice], by: frozenset[str] | None
-    ) -> dict[str, str]:
+    def _by_value(self, table: MetadataTable, slices: Sequence[FileSlice]) -> dict[str, str]:
         """Files of groups without any key that has a value that passes, by secondary indexes."""
         indexes = [p for p in table.partitions if p.startswith(SECONDARY_INDEX)]
         if (
@@ -258,9 +259,7 @@ class DataSkipping:
         for index in indexes:
             column = columns.get(index, "")
             left = [s for s in slices if not _gone(s, out)]
-            # The index has the values of merged rows, so that it may rule out a slice with its logs, unless a merge
-            # of the user's may give other values.
-            if not left or column in self.from_path or not (by is None or RECORD_KEY in by):
+            if not left or column in self.from_path:
                 continue
             values = fixed_values(column, self.schema, self.parts)
             if values is None or len(values) > _MOST_VALUES or pa.types.is_date(values.type):
