@@ -41,3 +41,17 @@ def test_bucket_ids_are_told_from_uuids():
     assert not file_names.looks_bucketed(mixed)
     assert not file_names.looks_bucketed(["91234567-5724-4d7b-89a7-01b6b3b68831-0"])
     assert not file_names.looks_bucketed([])
+
+
+def test_a_data_file_of_any_kind_is_parsed_by_one_call():
+    of = {
+        "f_1-0-1_20260101000000000.parquet": file_names.parse_base_file,
+        ".f_20260101000000000.log.1_1-0-1": file_names.parse_log_file,
+        ".f_20260101000000000.log.1_1-0-1.cdc": file_names.parse_cdc_file,
+    }
+    for name, parse in of.items():
+        file = file_names.parse_data_file("p", name, 7)
+        assert file == parse("p", name, 7)
+        assert (file.instant, file.size) == ("20260101000000000", 7)
+    others = (".hoodie_partition_metadata", "f.parquet", "")
+    assert [file_names.parse_data_file("p", n) for n in others] == [None] * 3

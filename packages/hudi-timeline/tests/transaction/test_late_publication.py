@@ -57,15 +57,48 @@ def stopped(table, monkeypatch):
     return at
 
 
+@pytest.fixture
+def stopped_compaction(table, monkeypatch):
+    """A scheduled compaction whose execution is stopped after its last look, before its file; its lock is taken away.
+
+    Given what happens meanwhile, it returns the instant.
+    """
+
+    def at(act):
+        table.upsert([{**OWN, "ts": 3}])
+        instant = table.compact(mode="schedule").scheduled
+        publish, check = plan_execution.publish, heartbeat.Heartbeat.check
+
+        def late(context, begun, snapshot, metadata):
+            def stopped(beat):
+                check(beat)
+                monkeypatch.undo()
+                context.storage.delete(context.lock.lock._path)
+                act(context.storage, begun)
+
+            monkeypatch.setattr(heartbeat.Heartbeat, "check", stopped)
+            publish(context, begun, snapshot, metadata)
+
+        monkeypatch.setattr(compaction_executor, "publish", late)
+        return instant
+
+    return at
+
+
 def of_others(*rows):
     return lambda _: HudiTable.open(_.storage.uri).upsert(list(rows), options=OCC)
 
 
+def taken_for_dead(storage, instant):
+    """Its heartbeat names a process that is not there."""
+    path = heartbeat.heartbeat_path(instant)
+    owner = json.loads(storage.read(path))
+    storage.publish(path, json.dumps({**owner, "started": "1", "pid": 4194303}).encode())
+
+
 def rolled_back(transaction):
     """As a cleaning does to whom it takes for dead."""
-    beat = json.loads(transaction.storage.read(heartbeat.heartbeat_path(transaction.instant)))
-    path = heartbeat.heartbeat_path(transaction.instant)
-    transaction.storage.publish(path, json.dumps({**beat, "started": "1", "pid": 4194303}).encode())
+    taken_for_dead(transaction.storage, transaction.instant)
     options = {**OCC, "hoodie.cleaner.policy.failed.writes": "LAZY"}
     HudiTable.open(transaction.storage.uri).clean(options=options)
     assert HudiTable.open(transaction.storage.uri).timeline.find(transaction.instant) is None
@@ -141,25 +174,12 @@ def test_a_store_that_fails_after_the_publication_leaves_a_completed_write(table
 
 
 @pytest.mark.parametrize("table", ["MERGE_ON_READ"], indirect=True)
-def test_a_compaction_that_was_rolled_back_before_it_was_published_is_withdrawn(table, monkeypatch):
-    table.upsert([{**OWN, "ts": 3}])
-    instant = table.compact(mode="schedule").scheduled
-    publish, check = plan_execution.publish, heartbeat.Heartbeat.check
+def test_a_compaction_that_was_rolled_back_before_it_was_published_is_withdrawn(table, stopped_compaction):
+    def dead(storage, begun):
+        taken_for_dead(storage, begun.time)
+        HudiTable.open(table.uri, options=OCC).rollback(begun.time)
 
-    def late(context, begun, snapshot, metadata):
-        def stopped(beat):  # after the last look, before the file
-            check(beat)
-            monkeypatch.undo()
-            context.storage.delete(context.lock.lock._path)
-            path = heartbeat.heartbeat_path(begun.time)
-            owner = json.loads(context.storage.read(path))
-            context.storage.publish(path, json.dumps({**owner, "started": "1", "pid": 4194303}).encode())
-            HudiTable.open(table.uri, options=OCC).rollback(begun.time)
-
-        monkeypatch.setattr(heartbeat.Heartbeat, "check", stopped)
-        publish(context, begun, snapshot, metadata)
-
-    monkeypatch.setattr(compaction_executor, "publish", late)
+    instant = stopped_compaction(dead)
     with pytest.raises(ConcurrentWriterError, match="rolled back"):
         table.compact(mode="execute")
     assert content(table) == {"a": 3, "b": 0}
@@ -168,24 +188,11 @@ def test_a_compaction_that_was_rolled_back_before_it_was_published_is_withdrawn(
 
 
 @pytest.mark.parametrize("table", ["MERGE_ON_READ"], indirect=True)
-def test_a_compaction_whose_beats_were_late_stands_where_nobody_acted_on_it(table, monkeypatch):
-    table.upsert([{**OWN, "ts": 3}])
-    instant = table.compact(mode="schedule").scheduled
-    publish, check = plan_execution.publish, heartbeat.Heartbeat.check
+def test_a_compaction_whose_beats_were_late_stands_where_nobody_acted_on_it(table, stopped_compaction):
+    def longer_than_lease_and_heartbeat(_, begun):
+        begun.beat._last_beat -= 10_000
 
-    def late(context, begun, snapshot, metadata):
-        def stopped(
-            beat,
-        ):  # after the last look, before the file: for longer than the lease and the heartbeat count
-            check(beat)
-            monkeypatch.undo()
-            context.storage.delete(context.lock.lock._path)
-            begun.beat._last_beat -= 10_000
-
-        monkeypatch.setattr(heartbeat.Heartbeat, "check", stopped)
-        publish(context, begun, snapshot, metadata)
-
-    monkeypatch.setattr(compaction_executor, "publish", late)
+    instant = stopped_compaction(longer_than_lease_and_heartbeat)
     assert table.compact(mode="execute").executed == (instant,)
     assert instant in [i.time for i in HudiTable.open(table.uri).timeline.completed_writes()]
     assert content(table) == {"a": 3, "b": 0}
@@ -209,22 +216,8 @@ def test_a_write_whose_rollback_was_begun_is_withdrawn(table, stopped):
 
 
 @pytest.mark.parametrize("table", ["MERGE_ON_READ"], indirect=True)
-def test_a_compaction_whose_rollback_was_begun_is_withdrawn(table, monkeypatch):
-    table.upsert([{**OWN, "ts": 3}])
-    instant = table.compact(mode="schedule").scheduled
-    publish, check = plan_execution.publish, heartbeat.Heartbeat.check
-
-    def late(context, begun, snapshot, metadata):
-        def stopped(beat):
-            check(beat)
-            monkeypatch.undo()
-            context.storage.delete(context.lock.lock._path)
-            begun_rollback(context.storage, begun.time, "compaction")
-
-        monkeypatch.setattr(heartbeat.Heartbeat, "check", stopped)
-        publish(context, begun, snapshot, metadata)
-
-    monkeypatch.setattr(compaction_executor, "publish", late)
+def test_a_compaction_whose_rollback_was_begun_is_withdrawn(table, stopped_compaction):
+    instant = stopped_compaction(lambda storage, begun: begun_rollback(storage, begun.time, "compaction"))
     with pytest.raises(ConcurrentWriterError, match="rolled back"):
         table.compact(mode="execute")
     assert instant not in [i.time for i in HudiTable.open(table.uri).timeline.completed_writes()]

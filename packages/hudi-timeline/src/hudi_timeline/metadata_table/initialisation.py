@@ -17,7 +17,7 @@ from datetime import datetime
 import pyarrow as pa
 
 from hudi_format import partition_metadata
-from hudi_format.file_names import base_file_name, parse_base_file, parse_cdc_file, parse_log_file
+from hudi_format.file_names import base_file_name, parse_data_file
 from hudi_format.log.writer import LogWriter
 from hudi_format.model import WriteStat, join_path
 from hudi_format.storage.open import flush, open_beside
@@ -77,7 +77,7 @@ def initialise(
     """
     storage, config = snapshot.storage, snapshot.config
     listed = {
-        p: {e.name: e.size for e in entries if _is_data_file(p, e.name)}
+        p: {e.name: e.size for e in entries if parse_data_file(p, e.name)}
         for p, entries in list_table(storage, config).files.items()
     }
     if FILES not in config.metadata_partitions:
@@ -259,7 +259,3 @@ def base_file_stat(partition: str, file_id: str, name: str, rows: int, size: int
         total_write_bytes=size,
         file_size_in_bytes=size,
     )
-
-
-def _is_data_file(partition: str, name: str) -> bool:
-    return any(parse(partition, name) for parse in (parse_base_file, parse_log_file, parse_cdc_file))

@@ -21,7 +21,7 @@ from hudi_format.errors import (
     MissingFileError,
     PartitionPathError,
 )
-from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_file
+from hudi_format.file_names import parse_data_file
 from hudi_format.keygen.partition_path import check_safe
 from hudi_format.model import FileSlice, join_path
 from hudi_format.storage.open import flush
@@ -110,7 +110,7 @@ def check_plan(plan: CleanPlan, instant: str) -> None:
         raise _unsafe("the table's own folder", instant)
     for partition, names in plan.files.items():
         for name in names:
-            if not any(f(partition, name) for f in (parse_base_file, parse_log_file, parse_cdc_file)):
+            if parse_data_file(partition, name) is None:
                 raise _unsafe(f"{name!r}, which is not a data file", instant)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_format.errors import CorruptFileError, InstantNotFoundError, OptionError, UnsupportedError
-from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_file
+from hudi_format.file_names import parse_data_file
 from hudi_format.model import FileSlice
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
@@ -279,8 +279,7 @@ def _archived_files(timeline: Timeline, to: str, listed: Files) -> list[str]:
     found: list[str] = []
     for partition, entries in listed.items():
         for entry in entries:
-            parsed = (f(partition, entry.name) for f in (parse_cdc_file, parse_base_file, parse_log_file))
-            file = next((f for f in parsed if f is not None), None)
+            file = parse_data_file(partition, entry.name)
             if file is not None and to < file.instant < last and file.instant not in there:
                 found.append(file.path)
     return found

@@ -12,13 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from hudi_format.errors import HudiError
-from hudi_format.file_names import (
-    META_DIR,
-    PARTITION_METADATA,
-    parse_base_file,
-    parse_cdc_file,
-    parse_log_file,
-)
+from hudi_format.file_names import META_DIR, PARTITION_METADATA, parse_data_file
 from hudi_format.keygen.partition_path import is_safe
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
@@ -126,8 +120,7 @@ def remove_late_files(snapshot: TableSnapshot) -> list[str]:
     late: list[tuple[str, str]] = []
     for partition, entries in list_partition_files(storage, undone).items():
         for entry in entries:
-            parsed = (f(partition, entry.name) for f in (parse_cdc_file, parse_base_file, parse_log_file))
-            file = next((f for f in parsed if f is not None), None)
+            file = parse_data_file(partition, entry.name)
             if file is not None and file.instant in undone[partition]:
                 late.append((file.instant, file.path))
     if late:
