@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
@@ -25,9 +24,9 @@ from hudi_format.storage.parallel import on_threads
 from hudi_format.storage.protocol import FileInfo
 from hudi_timeline.file_system_view.base_files import FileView, Group
 from hudi_timeline.file_system_view.listing import list_partition_files
+from hudi_timeline.file_system_view.restores import Restores
 from hudi_timeline.table_config import META_FOLDER, TableConfig
-from hudi_timeline.timeline.active_timeline import HFILE, Timeline
-from hudi_timeline.timeline.instant import REQUESTED, RESTORE
+from hudi_timeline.timeline.active_timeline import HFILE
 
 if TYPE_CHECKING:
     from hudi_timeline.file_system_view.snapshot import TableSnapshot
@@ -84,14 +83,14 @@ def archived_replacements(snapshot: TableSnapshot, *, everything: bool = False) 
             break
         chosen.append(entry)
     is_whole = len(chosen) == len(unread)
-    visible, restored = snapshot.visible(), _restored_to(snapshot)
+    visible, restores = snapshot.visible(), Restores.of(snapshot)
     for found in on_threads(storage, lambda e: _read_or_warn(snapshot, e), chosen):
         if found is None:
             is_whole = False
             continue
         for time, replaced in found:
             # A snapshot that is held for long is of a state before what was completed and archived since.
-            if time in visible and not is_undone(snapshot.timeline, time, restored):
+            if time in visible and not restores.undid(time):
                 groups.update((g, time) for g in replaced if groups.get(g, "") < time and is_safe(g[0]))
     return ArchivedReplacements(groups, _mark_of(files) if is_whole else "")
 
@@ -154,59 +153,6 @@ def _by_group(logs: Iterable[LogFile]) -> dict[Group, list[LogFile]]:
     return out
 
 
-def _restored_to(snapshot: TableSnapshot) -> dict[str, str]:
-    """The commit that each restore went to, by its time, where its plan says so."""
-    found: dict[str, str] = {}
-    restores = snapshot.timeline.of(RESTORE)
-    if not restores:
-        return found
-    from hudi_timeline.timeline.action_metadata import RestorePlan, parse_action  # few tables were restored
-
-    for instant in restores:
-        try:
-            plan = parse_action(RESTORE, REQUESTED, snapshot.storage.read(instant.path_in(REQUESTED)))
-        except (FileNotFoundError, CorruptFileError):
-            continue
-        if isinstance(plan, RestorePlan) and plan.savepoint:
-            found[instant.time] = plan.savepoint
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class Unlacked:
-    """Archived instants that no range lacks: those on the timeline too, or undone."""
-
-    active: frozenset[str]
-    restored: Mapping[str, str]
-
-    @classmethod
-    def of(cls, snapshot: TableSnapshot) -> Unlacked:
-        return cls(snapshot.visible().completed, _restored_to(snapshot))
-
-    def __contains__(self, instant: object) -> bool:
-        return instant in self.active or any(to < str(instant) < at for at, to in self.restored.items())
-
-
-def is_undone(timeline: Timeline, instant: str, restored: Mapping[str, str] | None = None) -> bool:
-    """Whether a restore went to a state before an archived instant.
-
-    Of one that does not say where to, that it left no write between the two: restores are never archived, and writes
-    are, so that this alone would undo all that was archived before any restore.
-
-    Args:
-        restored: the commit that each restore went to.
-    """
-    writes = timeline.completed_writes()
-    for at in (i.time for i in timeline.of(RESTORE) if i.time > instant):
-        to = (restored or {}).get(at)
-        if to is not None:
-            if instant > to:
-                return True
-        elif not any(instant < w.time < at for w in writes):
-            return True
-    return False
-
-
 def archive_folder(config: TableConfig) -> str:
     """The folder of archived instants, below the table."""
     if config.version.has_lsm_history:
@@ -259,11 +205,9 @@ def _read(snapshot: TableSnapshot, entry: FileInfo) -> Replacements:
 
 __all__ = [
     "ArchivedReplacements",
-    "Unlacked",
     "archive_folder",
     "archived_left",
     "archived_replacements",
     "is_mark",
-    "is_undone",
     "with_archived",
 ]

@@ -24,7 +24,6 @@ from hudi_format.model import BaseFile
 from hudi_format.schema.meta_fields import with_meta
 from hudi_format.storage import stable_reads
 from hudi_format.storage.protocol import has_no_folders
-from hudi_timeline.file_system_view.archived_replacements import Unlacked
 from hudi_timeline.file_system_view.base_files import CommittedBaseFile, Group, check_size, missing_file
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.partition_values import (
@@ -32,6 +31,7 @@ from hudi_timeline.file_system_view.partition_values import (
     path_values,
     with_times_as_text,
 )
+from hudi_timeline.file_system_view.restores import no_loss
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, is_base_file
 from hudi_timeline.options.read_config import (
     BLOCK,
@@ -207,11 +207,11 @@ def _completed_range(
         on_missing = SKIP if is_start(begin) else ERROR
     past = archived_instants(snapshot.storage, snapshot.config) if begin < first else _late(snapshot, begin)
     # An archival first writes its archive, then removes files: what is in both places is there.
-    counted = Unlacked.of(snapshot) if past else ()
+    is_no_loss = no_loss(snapshot)
     archived = [
         i
         for i in past
-        if i.action in WRITE_ACTIONS and begin < i.completion <= last and i.time not in counted
+        if i.action in WRITE_ACTIONS and begin < i.completion <= last and not is_no_loss(i.time)
     ]
     gone = max((i.completion for i in archived), default="")
     if gone and on_missing == ERROR:
@@ -323,7 +323,7 @@ def _gone(snapshot: TableSnapshot, begin: str, end: str | None, completion: bool
     try:
         found = archived_write_between(
             storage, config, begin, end,
-            by_completion=completion, without=Unlacked.of(snapshot), written_since_ms=since_ms,
+            by_completion=completion, unless=no_loss(snapshot), written_since_ms=since_ms,
         )  # fmt: skip
     except (CorruptFileError, UnsupportedError, MissingFileError) as e:
         log.warning("%s: the archived timeline cannot be read, so commits may be missing: %s", storage.uri, e)

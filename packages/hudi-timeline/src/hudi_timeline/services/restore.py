@@ -196,9 +196,10 @@ def _plan(context: ServiceContext, snapshot: TableSnapshot, to: str) -> tuple[li
     _refuse_other_restore(storage, timeline, to)
     if snapshot.config.table_type == MERGE_ON_READ:
         # Not by where the timeline begins: the savepoint that later commits were archived beyond may be deleted.
+        there = {i.time for i in timeline.instants}
         done = next(i for i in timeline.completed_writes() if i.time == to)
         beyond = archived_write_between(
-            storage, snapshot.config, to, None, without={i.time for i in timeline.instants},
+            storage, snapshot.config, to, None, unless=there.__contains__,
             written_since_ms=max(0, completion_ms(done, zone_of(snapshot.config.timezone)) - _CLOCKS_APART_MS),
         )  # fmt: skip
         if beyond is not None:

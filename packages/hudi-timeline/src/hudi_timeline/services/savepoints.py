@@ -106,7 +106,7 @@ def _archive_before_gap(snapshot: TableSnapshot, at: str) -> None:
     if at not in savepoints(timeline) or at >= first:
         return
     files = tuple(f for f in timeline.files if f.time == at and f.action in WRITE_ACTIONS | {COMPACTION})
-    if not files or archived_write_between(storage, config, at, first, without=there) is None:
+    if not files or archived_write_between(storage, config, at, first, unless=there.__contains__) is None:
         return
     write_archive(storage, config, [archive_entry(storage, config, f) for f in files], len(files))
     remove_instants(storage, ArchivePlan(tuple(f for f in files if f.completed), files))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -183,14 +183,15 @@ def archived_write_between(
     end: str | None,
     *,
     by_completion: bool = False,
-    without: Container[str] = (),
+    unless: Callable[[str], bool] = lambda _: False,
     written_since_ms: int = 0,
 ) -> Instant | None:
     """Newest completed write in (begin, end], from the newest archive file with one.
 
     Args:
         by_completion: compare with the times at which instants were completed, and not their own.
-        without: times of instants that do not count: an archival first writes its archive, then removes files.
+        unless: whether an instant does not count, by its time: an archival first writes its archive, then removes
+            files, so that some are on the timeline too.
         written_since_ms: files of the archive that were written before this time are not opened.
 
     Raises:
@@ -198,7 +199,7 @@ def archived_write_between(
     """
     if config.version.has_lsm_history:
         past = history_instants(storage, config, written_since_ms=written_since_ms)
-        writes = (i for i in past if i.action in WRITE_ACTIONS and i.time not in without)
+        writes = (i for i in past if i.action in WRITE_ACTIONS and not unless(i.time))
         times = ((i.completion if by_completion else i.time, i) for i in writes)
         return max((i for at, i in times if begin < at and (end is None or at <= end)), default=None)
     for path in reversed(archive_files(storage, config, written_since_ms=written_since_ms)):
@@ -207,7 +208,7 @@ def archived_write_between(
             instant = _instant(record)
             if instant is None or not instant.completed or instant.action not in WRITE_ACTIONS:
                 continue
-            if instant.time in without:
+            if unless(instant.time):
                 continue
             at = str(record.get("stateTransitionTime") or instant.time) if by_completion else instant.time
             if begin < at and (end is None or at <= end):
