@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hudi_format.arrow.filter_conditions import paired
 from hudi_format.errors import InvalidOptionError, MissingColumnError, SchemaError
-from hudi_timeline.reading.filters import make_predicate, parse
+from hudi_timeline.reading.filters import conditions, make_predicate, parse
 
 ROWS = pa.table(
     {
@@ -243,3 +244,74 @@ def test_tuples_that_say_nothing_are_refused():
         make_predicate([("citi", "=", "sf")], ROWS.schema)
     with pytest.raises(SchemaError):
         make_predicate([("city", ">", 5)], ROWS.schema)
+
+
+COLUMNS = pa.schema(
+    [("n", pa.int64()), ("d", pa.float64()), ("f", pa.float32()), ("name", pa.string()), ("yes", pa.bool_())]
+)
+
+
+class Words:
+    """Conditions as text."""
+
+    def compare(self, op, left, right):
+        return f"{left} {op} {right}"
+
+    def among(self, column, values):
+        return f"{column} in {sorted(v.as_py() for v in values)}"
+
+    def like(self, column, pattern):
+        return f"{column} like {pattern}"
+
+    def is_null(self, column):
+        return f"{column} is null"
+
+    def is_valid(self, column):
+        return f"{column} is valid"
+
+    def flag(self, column):
+        return str(column)
+
+    def never(self):
+        return "never"
+
+    def negated(self, condition):
+        return f"not {condition}"
+
+    def joined(self, conditions, *, conjunction):
+        return paired(lambda a, b: f"({a} {'and' if conjunction else 'or'} {b})", conditions)
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("n > 1 and name = 'it''s'", ["n > 1", "name == it's"]),
+        ("not (n > 1 and yes)", ["(n <= 1 or not yes)"]),
+        ("not (n is null or name like 'a\\%%')", ["(n is valid and not name like a\\%%)"]),
+        ("n not in (1, 2)", ["(not n in [1, 2] and n is valid)"]),
+        ("n not in (1, null) or n in (null)", ["(never or never)"]),
+        ("n not between 1 and 2", ["(n < 1 or n > 2)"]),
+        ("n in (1, 1.5)", ["(n == 1 or n == 1.5)"]),
+    ],
+)
+def test_negations_reach_the_comparisons_in_any_language(text, made):
+    assert conditions(text, COLUMNS, Words()) == made
+
+
+@pytest.mark.parametrize("column", ["d", "f"])
+@pytest.mark.parametrize("zero", ["0", "0.0", "-0.0", "'0'", "'-0.0'"])
+def test_zero_is_one_number_among_values_too(column, zero):
+    rows = pa.table({"d": [0.0, -0.0, 1.0, None], "f": pa.array([0.0, -0.0, 1.0, None], pa.float32())})
+
+    def kept(text):
+        return [str(x) for x in rows.filter(make_predicate(text, rows.schema).expression)[column].to_pylist()]
+
+    assert kept(f"{column} in ({zero})") == kept(f"{column} = {zero}") == ["0.0", "-0.0"]
+    assert kept(f"{column} in (1, {zero})") == ["0.0", "-0.0", "1.0"]
+    assert kept(f"{column} not in ({zero})") == ["1.0"]
+
+
+@pytest.mark.parametrize("pattern", ["a\\b", "\\", "%\\\\\\"])
+def test_a_backslash_that_engines_read_differently_is_refused(pattern):
+    with pytest.raises(InvalidOptionError, match="a backslash in LIKE must stand before"):
+        make_predicate(f"name like '{pattern}'", COLUMNS)

@@ -29,6 +29,7 @@ from hudi_format.schema.meta_fields import COMMIT_TIME
 from hudi_format.storage.hadoop_options import hadoop_options, without_hadoop_options
 from hudi_format.storage.open import open_storage
 from hudi_spark.reading.file_schemas import files_by_schema
+from hudi_spark.reading.filter_columns import filter_columns
 from hudi_spark.reading.logged_slices import (
     PARQUET,
     PLACE,
@@ -101,7 +102,7 @@ def load_frame(
     table = HudiTable.open(uri, options=hadoop_options(given))
     wanted = None if schema is None else _struct_type(spark, schema)
     scan = _scan(table, config, wanted)
-    frame = frame_of(spark, scan, config.filter, hadoop_options(given))
+    frame = frame_of(spark, scan, hadoop_options(given))
     return frame if wanted is None else frame.select(*_chosen(frame.schema, wanted))
 
 
@@ -165,11 +166,10 @@ def _chosen(have: T.StructType, wanted: T.StructType) -> list[Column]:
     return out
 
 
-def frame_of(spark: SparkSession, scan: Scan, condition: str | None, hadoop: Mapping[str, str]) -> DataFrame:
+def frame_of(spark: SparkSession, scan: Scan, hadoop: Mapping[str, str]) -> DataFrame:
     """The rows of a scan as a frame.
 
     Args:
-        condition: Spark SQL; only rows that meet it.
         hadoop: `fs.*` options of the call.
     """
     plan = scan.plan
@@ -183,10 +183,12 @@ def frame_of(spark: SparkSession, scan: Scan, condition: str | None, hadoop: Map
     parquet = pc.all(pc.ends_with(plan.files.column("path"), PARQUET)).as_py()
     if not plan.files.num_rows and not plan.logs:
         return spark.createDataFrame([], to_spark_schema(scan.schema))
+    filter = scan.filter_text
+    condition = None if filter is None else filter_columns(filter, plan.schema)
     try:
         if not plan.logs and not by_id and parquet:
             frame = _native(spark, scan, plan, hadoop)
-            return _only(frame.where(condition) if condition else frame, plan, scan.schema)
+            return _only(frame if condition is None else frame.where(condition), plan, scan.schema)
         return _by_both(spark, scan, condition, hadoop)
     except (Py4JJavaError, PySparkException) as e:
         if not lacks_file_system(e):
@@ -272,7 +274,9 @@ def _told_alike(
     return reduce(DataFrame.union, parts)
 
 
-def _by_both(spark: SparkSession, scan: Scan, condition: str | None, hadoop: Mapping[str, str]) -> DataFrame:
+def _by_both(
+    spark: SparkSession, scan: Scan, condition: Column | None, hadoop: Mapping[str, str]
+) -> DataFrame:
     """Native scans of base files, and workers for what logs change and for what only they read."""
     tasks = [t for t in scan.plan_files() if isinstance(t, ReadTask)]
     parts = split(scan, tasks, _stored(scan.plan))
@@ -284,7 +288,7 @@ def _by_both(spark: SparkSession, scan: Scan, condition: str | None, hadoop: Map
         words = _in_groups(spark, changed, ChangedPositions(changed), to_spark_schema(WORDS))
         rows = _native(spark, scan, _of(scan.plan, parts.both), hadoop, PLACE)
         frames.append(unchanged(rows, words))
-    if condition:
+    if condition is not None:
         frames = [f.where(condition) for f in frames]
     frames = [_only(f, scan.plan, scan.schema) for f in frames]
     if changed:

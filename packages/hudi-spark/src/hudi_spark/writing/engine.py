@@ -173,7 +173,7 @@ class SparkEngine:
         return spark_queries(self._spark, before, after, self.frame_of)
 
     def frame_of(self, scan: Scan) -> DataFrame:
-        return frame_of(self._spark, scan, None, self._hadoop)
+        return frame_of(self._spark, scan, self._hadoop)
 
     # --- evaluate ------------------------------------------------------------------------------------
 

@@ -19,12 +19,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.arrow.arrays import doubles, filtered, flags, integers, text, texts
+from hudi_format.arrow.filter_conditions import ArrowConditions, Conditions, E, FilterColumn, paired
 from hudi_format.errors import InvalidOptionError, MissingColumnError, SchemaError
 from hudi_timeline.file_system_view.partition_values import cast_text
 from hudi_timeline.reading.plan import Predicate
@@ -94,17 +95,7 @@ def _of_tuples(filter: Sequence[Any]) -> pc.Expression:
 
 
 def _all(parts: Sequence[pc.Expression]) -> pc.Expression:
-    return _paired(operator.and_, parts)
-
-
-def _paired(
-    join: Callable[[pc.Expression, pc.Expression], pc.Expression], parts: Sequence[pc.Expression]
-) -> pc.Expression:
-    """Parts joined as a balanced tree, since Arrow recurses over expressions."""
-    while len(parts) > 1:
-        pairs = [join(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
-        parts = [*pairs, *parts[2 * len(pairs) :]]
-    return parts[0]
+    return paired(operator.and_, parts)
 
 
 def all_of(predicates: Sequence[Predicate], schema: pa.Schema) -> Predicate | None:
@@ -194,35 +185,13 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _SPACE = re.compile(r"\s*")
+_ESCAPES = re.compile(r"(?:[^\\]|\\[%_\\])*", re.DOTALL).fullmatch
 _NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _FLIPPED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-_COMPARE: dict[str, Callable[[pc.Expression, pc.Expression], pc.Expression]] = {
-    "==": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-}
-_OPERATORS = {"=": "==", "<>": "!=", **{o: o for o in _COMPARE}}
+_OPERATORS = {"=": "==", "<>": "!=", **{o: o for o in _NEGATED}}
 _KEYWORDS = frozenset(
     ["and", "or", "not", "in", "between", "like", "is", "null", "true", "false", "date", "timestamp"]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column, or a field of a nested one, with its type."""
-
-    path: tuple[str, ...]
-    type: pa.DataType
-
-    @property
-    def expression(self) -> pc.Expression:
-        return pc.field(*self.path)
-
-    def __str__(self) -> str:
-        return ".".join(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +202,7 @@ class _Literal:
 
 # A node makes its expression, or that of its negation.  Negations are pushed down to the comparisons, so that
 # `not (a in (1))` leaves out rows with a null, as SQL does.
-_Node = Callable[[bool], pc.Expression]
+_Node = Callable[[bool], E]
 
 
 def parse(text: str, schema: pa.Schema) -> pc.Expression:
@@ -248,16 +217,22 @@ def parse(text: str, schema: pa.Schema) -> pc.Expression:
 
 def parse_parts(text: str, schema: pa.Schema) -> list[pc.Expression]:
     """Expressions joined by AND in a filter text; errors as `parse`."""
+    return conditions(text, schema, ArrowConditions())
+
+
+def conditions(text: str, schema: pa.Schema, make: Conditions[E]) -> list[E]:
+    """Conditions joined by AND in a filter text, in the language of `make`; errors as `parse`."""
     try:
-        return [node(False) for node in _Parser(text, schema).whole()]
+        return [node(False) for node in _Parser(text, schema, make).whole()]
     except RecursionError:
         raise InvalidOptionError(
             f"cannot read the filter {text[:40]!r}...: it is nested too deeply", remedy=_HELP, offset=0
         ) from None
 
 
-class _Parser:
-    def __init__(self, text: str, schema: pa.Schema) -> None:
+class _Parser(Generic[E]):
+    def __init__(self, text: str, schema: pa.Schema, make: Conditions[E]) -> None:
+        self._make = make
         self._text = text
         self._schema = schema
         self._tokens = self._tokenize()
@@ -311,33 +286,33 @@ class _Parser:
         if self._take(text) is None:
             raise self._error(f"{what} is missing", self._next.start)
 
-    def whole(self) -> list[_Node]:
+    def whole(self) -> list[_Node[E]]:
         """Conjuncts of the whole text."""
         if self._next.kind == "end":
             raise self._error("it is empty", 0)
         parts = self._parts()
         if self._next.kind == "word" and self._next.text == "or":
-            parts = [self._either(_joined(parts, conjunction=True))]
+            parts = [self._either(self._joined(parts, conjunction=True))]
         if self._next.kind != "end":
             raise self._error(f"unexpected token {self._next.text!r}", self._next.start)
         return parts
 
-    def _either(self, first: _Node | None = None) -> _Node:
+    def _either(self, first: _Node[E] | None = None) -> _Node[E]:
         parts = [self._both() if first is None else first]
         while self._take("or"):
             parts.append(self._both())
-        return _joined(parts, conjunction=False)
+        return self._joined(parts, conjunction=False)
 
-    def _both(self) -> _Node:
-        return _joined(self._parts(), conjunction=True)
+    def _both(self) -> _Node[E]:
+        return self._joined(self._parts(), conjunction=True)
 
-    def _parts(self) -> list[_Node]:
+    def _parts(self) -> list[_Node[E]]:
         parts = [self._single()]
         while self._take("and"):
             parts.append(self._single())
         return parts
 
-    def _single(self) -> _Node:
+    def _single(self) -> _Node[E]:
         if self._take("not"):
             inner = self._single()
             return lambda negated: inner(not negated)
@@ -347,7 +322,7 @@ class _Parser:
             return inner
         return self._comparison()
 
-    def _comparison(self) -> _Node:
+    def _comparison(self) -> _Node[E]:
         start = self._next.start
         left = self._operand()
         token = self._next
@@ -358,13 +333,13 @@ class _Parser:
             raise self._error("a comparison must follow a value", token.start)
         return self._about(left)
 
-    def _about(self, column: _Column) -> _Node:
+    def _about(self, column: FilterColumn) -> _Node[E]:
         """Predicate on a column: IS NULL, IN, BETWEEN, LIKE, or nothing (a boolean column)."""
-        field = column.expression
+        make = self._make
         if self._take("is"):
             wanted = self._take("not") is None
             self._expect("null", "NULL")
-            return lambda negated: field.is_null() if wanted != negated else field.is_valid()
+            return lambda negated: make.is_null(column) if wanted != negated else make.is_valid(column)
         flipped = self._take("not") is not None
         token = self._next
         if self._take("in"):
@@ -377,23 +352,23 @@ class _Parser:
                 self._compare(">=", column, low, token.start),
                 self._compare("<=", column, high, token.start),
             ]
-            return _maybe_negated(_joined(both, conjunction=True), flipped)
+            return _maybe_negated(self._joined(both, conjunction=True), flipped)
         if self._take("like"):
             return _maybe_negated(self._like(column), flipped)
         if flipped:
             raise self._error("IN, BETWEEN or LIKE must follow NOT", token.start)
         if not pa.types.is_boolean(column.type):
             raise self._error(f"a comparison must follow {column}", token.start)
-        return lambda negated: ~field if negated else field
+        return lambda negated: self._signed(make.flag(column), negated)
 
-    def _among(self, column: _Column) -> _Node:
+    def _among(self, column: FilterColumn) -> _Node[E]:
         self._expect("(", "an opening parenthesis")
         values: list[pa.Scalar] = []
         has_null = False
         while True:
             start = self._next.start
             item = self._operand()
-            if isinstance(item, _Column):
+            if isinstance(item, FilterColumn):
                 raise self._error("IN takes values, not columns", start)
             if item.value is None:
                 has_null = True
@@ -402,44 +377,64 @@ class _Parser:
             if self._take(",") is None:
                 break
         self._expect(")", "a closing parenthesis")
-        equal: list[_Node] = [_comparison_node("==", column.expression, pc.scalar(v)) for v in values]
-        field = column.expression
+        make, alike = self._make, len({v.type for v in values}) == 1
+        zeros = [v.type for v in values if pa.types.is_floating(v.type) and v.as_py() == 0]
+        values += [z for kind in zeros for z in doubles([0.0, -0.0]).cast(kind)]  # a set tells them apart
+        either = self._joined([self._comparing("==", column, v) for v in values], conjunction=False)
 
-        def node(negated: bool) -> pc.Expression:
-            if negated and has_null:  # `x NOT IN (1, NULL)` is never true
-                return pc.scalar(flags([False])[0])
-            if not values:
-                return pc.scalar(flags([False])[0])
-            same = {v.type for v in values}
-            if len(same) == 1:
-                found = field.isin(pa.concat_arrays([pa.repeat(v, 1) for v in values]))
-                return ~found & field.is_valid() if negated else found
-            return _joined(equal, conjunction=False)(negated)
+        def node(negated: bool) -> E:
+            if not values or (negated and has_null):  # `x NOT IN (1, NULL)` is never true
+                return make.never()
+            if not alike:
+                return either(negated)
+            found = make.among(column, values)
+            if not negated:
+                return found
+            return make.joined([make.negated(found), make.is_valid(column)], conjunction=True)
 
         return node
 
-    def _like(self, column: _Column) -> _Node:
+    def _like(self, column: FilterColumn) -> _Node[E]:
         token = self._next
         pattern = self._operand()
-        if isinstance(pattern, _Column) or not isinstance(pattern.value, str):
+        if isinstance(pattern, FilterColumn) or not isinstance(pattern.value, str):
             raise self._error("LIKE takes a text", token.start)
         if not pa.types.is_string(column.type):
             raise self._error(f"LIKE needs a text column, {column} is {column.type}", token.start)
-        matches = pc.match_like(column.expression, pattern.value)
-        return lambda negated: ~matches if negated else matches
+        wanted = pattern.value
+        if not _ESCAPES(wanted):  # of which Arrow takes some as they are, and others not
+            raise self._error("a backslash in LIKE must stand before %, _ or a backslash", token.start)
+        return lambda negated: self._signed(self._make.like(column, wanted), negated)
 
-    def _compare(self, op: str, left: _Column | _Literal, right: _Column | _Literal, start: int) -> _Node:
+    def _compare(
+        self, op: str, left: FilterColumn | _Literal, right: FilterColumn | _Literal, start: int
+    ) -> _Node[E]:
         if isinstance(left, _Literal):
             left, right, op = right, left, _FLIPPED[op]
         if isinstance(left, _Literal):
             raise self._error("one side of a comparison must be a column", start)
-        if isinstance(right, _Column):
-            return _comparison_node(op, left.expression, right.expression)
+        if isinstance(right, FilterColumn):
+            return self._comparing(op, left, right)
         if right.value is None:
             raise self._error("a comparison with NULL is never true, use IS NULL", start)
-        return _comparison_node(op, left.expression, pc.scalar(self._scalar(right, left, start)))
+        return self._comparing(op, left, self._scalar(right, left, start))
 
-    def _operand(self) -> _Column | _Literal:
+    def _comparing(self, op: str, left: FilterColumn, right: FilterColumn | pa.Scalar) -> _Node[E]:
+        return lambda negated: self._make.compare(_NEGATED[op] if negated else op, left, right)
+
+    def _signed(self, condition: E, negated: bool) -> E:
+        return self._make.negated(condition) if negated else condition
+
+    def _joined(self, parts: Sequence[_Node[E]], *, conjunction: bool) -> _Node[E]:
+        if len(parts) == 1:
+            return parts[0]
+
+        def node(negated: bool) -> E:
+            return self._make.joined([part(negated) for part in parts], conjunction=conjunction != negated)
+
+        return node
+
+    def _operand(self) -> FilterColumn | _Literal:
         token = self._next
         self._at += 1
         if token.kind == "string":
@@ -468,7 +463,7 @@ class _Parser:
         self._at -= 1
         raise self._error("a column or a value is missing", token.start)
 
-    def _column(self, token: _Token) -> _Column:
+    def _column(self, token: _Token) -> FilterColumn:
         written = self._text[token.start : token.start + len(token.text)]
         parts = [a or b or c for a, b, c in re.findall(r'`([^`]+)`|"([^"]+)"|([^\W\d]\w*)', written)]
         # A dotted name may also be one column's whole name.
@@ -491,9 +486,9 @@ class _Parser:
                     column=part,
                 )
             kind = kind.field(inner).type
-        return _Column(tuple(parts), kind)
+        return FilterColumn(tuple(parts), kind)
 
-    def _scalar(self, literal: _Literal, column: _Column, start: int) -> pa.Scalar:
+    def _scalar(self, literal: _Literal, column: FilterColumn, start: int) -> pa.Scalar:
         """A literal in the type of the compared column."""
         value, to = literal.value, column.type
         numeric = pa.types.is_integer(to) or pa.types.is_floating(to) or pa.types.is_decimal(to)
@@ -543,20 +538,5 @@ def _number_scalar(value: int | float | Decimal | None, to: pa.DataType) -> pa.S
     return doubles([float(value or 0)])[0]
 
 
-def _comparison_node(op: str, left: pc.Expression, right: pc.Expression) -> _Node:
-    return lambda negated: _COMPARE[_NEGATED[op] if negated else op](left, right)
-
-
-def _maybe_negated(node: _Node, flipped: bool) -> _Node:
+def _maybe_negated(node: _Node[E], flipped: bool) -> _Node[E]:
     return (lambda negated: node(not negated)) if flipped else node
-
-
-def _joined(parts: Sequence[_Node], *, conjunction: bool) -> _Node:
-    if len(parts) == 1:
-        return parts[0]
-
-    def node(negated: bool) -> pc.Expression:
-        join = operator.and_ if conjunction != negated else operator.or_
-        return _paired(join, [part(negated) for part in parts])
-
-    return node

@@ -107,6 +107,11 @@ class Scan:
         return self.plan.files
 
     @property
+    def filter_text(self) -> str | None:
+        """Text of the filter, if any, for other engines; `reading.filters.conditions` reads it."""
+        return None if self._source.predicate is None else self._source.predicate.text
+
+    @property
     def complete(self) -> bool:
         """False where rows of the query are no longer available."""
         return self.plan.complete

@@ -1,0 +1,105 @@
+"""A filter's text as conditions of Spark, which mean what they mean everywhere else.
+
+The files of a scan are chosen, and changed rows are read, by what `hudi_timeline.reading.filters` understands of the
+text.  Spark's own parser understands some of it in another way: text in double quotes, two quotes in a text,
+backslashes, times by the clock of the session, and NaN, which is greater than all numbers in Spark.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from hudi_format.arrow.filter_conditions import FilterColumn, paired
+from hudi_spark.types import to_spark_type
+from hudi_timeline.reading.filters import conditions
+
+_COMPARE: dict[str, Callable[[Column, Column], Column]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def filter_columns(text: str, schema: pa.Schema) -> Column:
+    """The condition of a filter's text; true for the rows to keep.
+
+    Raises:
+        HudiError: as `hudi_timeline.reading.filters.parse`.
+    """
+    make = SparkConditions()
+    return make.joined(conditions(text, schema, make), conjunction=True)
+
+
+class SparkConditions:
+    """Conditions as columns of Spark; see `hudi_format.arrow.filter_conditions.Conditions`."""
+
+    def compare(self, op: str, left: FilterColumn, right: FilterColumn | pa.Scalar) -> Column:
+        one = _column(left)
+        other = _column(right) if isinstance(right, FilterColumn) else literal(right)
+        found = _COMPARE[op](one, other)
+        floats = [c for c, of in ((one, left), (other, right)) if pa.types.is_floating(of.type)]
+        if op == "!=":
+            for number in floats:
+                found = found | (F.isnan(number) & one.isNotNull() & other.isNotNull())
+        else:
+            for number in floats:
+                found = found & ~F.isnan(number)
+        return found
+
+    def among(self, column: FilterColumn, values: Sequence[pa.Scalar]) -> Column:
+        wanted = [literal(v) for v in values]
+        if pa.types.is_floating(column.type):  # Arrow takes a set in the column's type
+            wanted = [w.cast(to_spark_type(column.type)) for w in wanted]
+        return F.coalesce(_column(column).isin(*wanted), F.lit(False))
+
+    def like(self, column: FilterColumn, pattern: str) -> Column:
+        return _column(column).like(pattern)
+
+    def is_null(self, column: FilterColumn) -> Column:
+        return _column(column).isNull()
+
+    def is_valid(self, column: FilterColumn) -> Column:
+        return _column(column).isNotNull()
+
+    def flag(self, column: FilterColumn) -> Column:
+        return _column(column)
+
+    def never(self) -> Column:
+        return F.lit(False)
+
+    def negated(self, condition: Column) -> Column:
+        return ~condition
+
+    def joined(self, conditions: Sequence[Column], *, conjunction: bool) -> Column:
+        return paired(operator.and_ if conjunction else operator.or_, conditions)
+
+
+def literal(value: pa.Scalar) -> Column:
+    """A constant of the value's type, whatever the session is set to."""
+    kind = value.type
+    if pa.types.is_timestamp(kind):
+        micros = value.cast(pa.timestamp("us", kind.tz)).value
+        if kind.tz is not None:
+            return F.expr(f"timestamp_micros({micros})")
+        # By way of UTC: Spark makes times without a zone of text alone.
+        return F.lit(str(value.cast(pa.timestamp("us")).cast(pa.string()))).cast("timestamp_ntz")
+    if pa.types.is_date(kind):
+        return F.expr(f"date_from_unix_date({value.cast(pa.date32()).value})")
+    if pa.types.is_binary(kind):
+        return F.expr(f"X'{value.as_py().hex()}'")
+    return F.lit(value.as_py()).cast(to_spark_type(kind))
+
+
+def _column(column: FilterColumn) -> Column:
+    return F.col(".".join(f"`{part.replace('`', '``')}`" for part in column.path))
+
+
+__all__ = ["SparkConditions", "filter_columns", "literal"]
