@@ -210,6 +210,67 @@ def test_records_that_move_to_another_partition_go_here_and_come_there(tmp_path)
     assert Counter(c["op"] for c in found) == {"d": 2, "i": 2}
 
 
+def by_key(table, **when):
+    return {r["k"]: r for r in table.read(columns=SCHEMA.names, **when).to_arrow().to_pylist()}
+
+
+def in_turn(before, found):
+    """The rows by record key alone after changes, which are applied one after the other."""
+    after = dict(before)
+    for change in found:
+        if change["op"] == "d":
+            assert after.pop(change["before"]["k"]) == change["before"]
+        else:
+            assert (change["op"] == "u") == (change["after"]["k"] in after), change
+            after[change["after"]["k"]] = change["after"]
+    return after
+
+
+@pytest.mark.parametrize("logged", ["DATA_BEFORE_AFTER", "OP_KEY_ONLY", ""])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_changes_can_be_applied_by_key_in_the_order_in_which_they_are_given(tmp_path, table_type, logged):
+    """Of a key that goes from one file group and comes in another, in one commit, the delete is first."""
+    index = {
+        "hoodie.index.type": "GLOBAL_SIMPLE",
+        "hoodie.simple.index.update.partition.path": "true",
+        **QUIET,
+    }
+    given = {**index, ENABLED: "true", MODE: logged} if logged else index
+    table = HudiTable.create(
+        tmp_path / "t", SCHEMA, name="t", table_type=table_type, record_keys=["k"], partition_fields=["p"],
+        ordering_fields=["ts"], options=given,
+    )  # fmt: skip
+    keys = [f"{p}{n}" for p in "abcdef" for n in range(2)]
+    table.insert(rows(*((k, k[0], 1, "first", {}) for k in keys)), options=index)
+    states = [(table.timeline.completed_writes()[-1].time, by_key(table))]
+
+    def told(result):
+        since, before = states[-1]
+        found = changes(table, since, result.instant)
+        now = by_key(table)
+        assert in_turn(before, found) == now
+        states.append((result.instant, now))
+        return Counter(c["op"] for c in found)
+
+    # Round and round: each partition gives a record and gets one; another one is deleted, one is new.
+    moved = [(f"{p}0", q, 2, "moved", {}) for p, q in zip("abcdef", "bcdefa", strict=True)]
+    more = [
+        ("a1", "a", 2, "", {"_hoodie_is_deleted": True}),
+        ("new", "f", 2, "new", {}),
+        ("b1", "b", 2, "again", {}),
+    ]
+    assert told(table.upsert(rows(*moved, *more), options=index)) == {"d": 7, "i": 7, "u": 1}
+    back = [(f"{p}0", p, 3, "back", {}) for p in "abcdef"]
+    assert told(table.upsert(rows(*back), options=index)) == {"d": 6, "i": 6}
+    assert told(table.upsert(rows(("b1", "b", 4, "only", {})), options=index)) == {"u": 1}
+    # The same keys again, in the file groups of an overwrite.
+    whole = rows(*((k, k[0], 5, "second", {}) for k in keys))
+    there = len(by_key(table))
+    assert told(table.insert_overwrite_table(whole, options=index)) == {"d": there, "i": len(keys)}
+    assert told(table.insert_overwrite(whole.slice(0, 6), options=index)) == {"d": 6, "i": 6}
+    assert in_turn(states[0][1], changes(table, states[0][0])) == by_key(table)
+
+
 def test_rows_marked_by_a_delete_field_are_deletes(tmp_path):
     marked = {"hoodie.payload.delete.field": "v", "hoodie.payload.delete.marker": "gone"}
     payload = PAYLOADS["greatest"]

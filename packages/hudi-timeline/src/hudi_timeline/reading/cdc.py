@@ -10,7 +10,7 @@ Source: spec "Queries", section 5; HoodieCDCExtractor of Apache Hudi 0.15.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -112,12 +112,12 @@ class ChangesSource(RangeSource):
         history = FileHistory(snapshot, partitions, logs=merged)
         units: list[ChangeUnit] = []
         for instant, metadata in commits:
-            found = _of_commit(history, instant, metadata, snapshot.storage.uri)
+            found = _deletes_first(_of_commit(history, instant, metadata, snapshot.storage.uri), metadata)
             if (
                 not snapshot.config.version.names_logs_by_own_instant
             ):  # log files that hold blocks of several commits
                 latest = _previous(instant.time)
-                found = (replace(u, before_latest=latest) for u in found)
+                found = [replace(u, before_latest=latest) for u in found]
             units += found
         files = (f for u in units for f, _ in u.told_by())
         if snapshot.config.bootstrap_base_path and any(f.instant == SKELETONS for f in files):
@@ -151,6 +151,8 @@ class ChangesSource(RangeSource):
     def fates(self) -> Iterator[FileDecision]:
         """Decision for every file with changes, or with images before and after them."""
         for unit in self.plan().changes:
+            if unit.deletes:  # the same files tell the group's other changes
+                continue
             for file, why in unit.told_by():
                 yield FileDecision(file, True, f"{why} {unit.instant}")
         for instant in self.range.instants:
@@ -170,6 +172,28 @@ class ChangesSource(RangeSource):
 def _previous(instant: str) -> str:
     """The largest smaller instant time of the same length."""
     return f"{int(instant) - 1:0{len(instant)}d}"
+
+
+def _deletes_first(units: Iterable[ChangeUnit], metadata: CommitMetadata) -> list[ChangeUnit]:
+    """The changes of a commit in an order in which who applies them by record key has its rows.
+
+    A key goes from one file group and comes in another where it moves to another partition, and where file groups are
+    replaced: there its delete comes before its insert.
+    """
+    stats = [s for s in metadata.stats if s.path]
+    takes = {(s.partition, s.file_id) for s in stats if s.num_deletes > 0}
+    gives = {s.partition for s in stats if s.num_inserts > 0}
+    first: list[ChangeUnit] = []
+    rest: list[ChangeUnit] = []
+    for unit in units:
+        if unit.kind == DELETED:
+            first.append(unit)
+        elif (unit.partition, unit.file_id) in takes and gives - {unit.partition}:
+            first.append(replace(unit, deletes=True))
+            rest.append(replace(unit, deletes=False))
+        else:
+            rest.append(unit)
+    return [*first, *rest]
 
 
 def _of_commit(

@@ -58,12 +58,23 @@ class _Image:
     nulls: bool = False
     absent: str | None = None
 
+    def only(self, mask: np.ndarray) -> _Image:
+        there = None if self.there is None else self.there[mask]
+        return replace(self, rows=self.rows.filter(pa.array(mask)), there=there)
+
 
 @dataclass(frozen=True, slots=True)
 class _Part:
     ops: pa.Array
     before: _Image | None
     after: _Image | None
+
+    def only(self, *, deletes: bool) -> _Part:
+        """Its deletes, or all but these."""
+        mask = np.asarray(pc.equal(self.ops, DELETE)) == deletes
+        before = None if self.before is None else self.before.only(mask)
+        after = None if self.after is None else self.after.only(mask)
+        return _Part(self.ops.filter(pa.array(mask)), before, after)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,6 +136,8 @@ class ChangeTask:
         }
         try:
             for part in kinds[self.unit.kind]():
+                if self.unit.deletes is not None:
+                    part = part.only(deletes=self.unit.deletes)
                 if len(part.ops):
                     yield self._given(part)
         except HudiError as e:

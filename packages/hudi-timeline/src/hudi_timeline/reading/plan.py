@@ -80,6 +80,7 @@ class ChangeUnit:
             COMPARED: `before` against `after`.
         before: the slice before the commit.
         before_latest: blocks of later instants in its logs do not count; "" where it has none.
+        deletes: whether of these changes the deletes are given, or the others; None for all.
     """
 
     kind: str
@@ -91,6 +92,7 @@ class ChangeUnit:
     after: BaseFile | None = None
     records: SliceLogs | None = None
     before_latest: str = ""
+    deletes: bool | None = None
 
     def told_by(self) -> Iterator[tuple[BaseFile, str]]:
         """Files to read, each with its purpose."""
