@@ -119,14 +119,16 @@ def family(pid: int) -> list[int]:
 
 
 def resident(pid: int) -> int:
-    """Bytes of memory of a process and of those below it; pages that they share count for each."""
-    pages = 0
+    """Bytes of resident memory of a process and of those below it; pages that several share count once."""
+    kilobytes = 0
     for one in family(pid):
         try:
-            pages += int(Path(f"/proc/{one}/statm").read_text().split()[1])
+            rollup = Path(f"/proc/{one}/smaps_rollup").read_text()
         except (FileNotFoundError, ProcessLookupError):
             continue  # it ended meanwhile
-    return pages * os.sysconf("SC_PAGE_SIZE")
+        shares = [line.split()[1] for line in rollup.splitlines() if line.startswith("Pss:")]
+        kilobytes += sum(int(share) for share in shares)  # none of a process that has ended
+    return kilobytes * 1024
 
 
 def peak_rss() -> int:

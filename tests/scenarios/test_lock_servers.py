@@ -338,6 +338,31 @@ def test_a_session_that_ends_in_the_queue_is_no_lock(tmp_path, zookeeper_port):
 
 
 @pytest.mark.req("CC-10")
+def test_the_next_in_the_queue_is_woken_when_the_lock_is_free(tmp_path, zookeeper_port):
+    options = zookeeper(zookeeper_port).options()
+    first, second, third = (lock_on(tmp_path, options) for _ in range(3))
+    second._threads, third._threads = InProcessLock("of another process"), InProcessLock("of a third")
+    assert [lock.try_acquire() for lock in (first, second, third)] == [True, False, False]
+    woken: list[bool] = []
+
+    def wait() -> None:
+        second.wait_for_turn(600)
+        woken.append(second.try_acquire())
+        second.release()
+        woken.append(third.try_acquire())
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    waiting.join(0.2)
+    assert not woken
+    first.release()
+    waiting.join(60)
+    assert woken == [True, True]
+    third.wait_for_turn(600)  # who has it waits for nobody
+    third.release()
+
+
+@pytest.mark.req("CC-10")
 def test_tables_name_their_own_nodes_where_writers_name_none(tmp_path, zookeeper_port):
     made = zookeeper(zookeeper_port).options()
     options = {k: v for k, v in made.items() if "base_path" not in k and "lock_key" not in k}

@@ -89,6 +89,25 @@ def test_waiting_ends_when_the_lock_is_free(storage):
     assert storage.info(".hoodie/lock") is None
 
 
+class Queue(FileSystemLock):
+    """A lock that says when its turn comes."""
+
+    def wait_for_turn(self, seconds):
+        self.waited = [*getattr(self, "waited", []), seconds]
+        if len(self.waited) == 3:
+            self.free()
+
+
+def test_a_place_in_a_queue_is_waited_for_until_the_deadline(storage):
+    holder, waiter = FileSystemLock(storage), Queue(storage)
+    waiter.free = holder.release
+    seconds = iter([0.0, 0.1, 0.2, 0.9])
+    assert holder.try_acquire()
+    with hold(waiter, 1000, clock=lambda: next(seconds), pause=None):
+        waiter.verify()
+    assert waiter.waited == pytest.approx([0.9, 0.8, 0.1])
+
+
 def test_an_exception_in_the_block_frees_the_lock(storage):
     lock = LocalLock(storage)
     with pytest.raises(KeyError), hold(lock):

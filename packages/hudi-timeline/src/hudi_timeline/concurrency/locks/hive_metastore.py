@@ -46,6 +46,8 @@ log = logging.getLogger("hudi")
 
 _URI = re.compile(r"thrift://(\[[0-9A-Fa-f:.]+\]|[^:/\s\[\]]+):(\d{1,5})/?\Z")
 _TIMEOUT_S = 60
+# The service tells nobody that it is his turn: how often those who wait ask.
+_TURN_S = 0.05
 
 # Of the service: enumerations, and numbers of fields.
 _EXCLUSIVE, _OF_TABLE, _NO_TRANSACTION = 3, 2, 6
@@ -157,6 +159,9 @@ class HiveMetastoreLock:
         every_s = self._config.hive_heartbeat_ms / 2000
         self._renewal = Renewal(self._renew, lambda: is_abandoned(self), every_s, self.name)
         return True
+
+    def wait_for_turn(self, seconds: float) -> None:
+        time.sleep(min(seconds, _TURN_S))
 
     def _take(self) -> bool:
         try:

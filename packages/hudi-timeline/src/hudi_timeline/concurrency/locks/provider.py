@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from hudi_format.errors import HudiError, LockError
 from hudi_timeline.concurrency import heartbeat
@@ -22,6 +22,8 @@ log = logging.getLogger("hudi")
 # Critical sections take milliseconds to seconds: look again soon, then less often.
 _FIRST_PAUSE_S = 0.005
 _LONGEST_PAUSE_S = 0.25
+# How long one wait for a turn in a queue lasts, after which the lock is asked again.
+_LONGEST_TURN_S = 1.0
 
 DEFAULT_WAIT_MS: int = LOCK_WAIT_MS.value
 
@@ -64,6 +66,19 @@ class Lock(Protocol):
 
     def holder(self) -> str:
         """Presumed holder of the lock, for messages; "" where it is unknown."""
+        ...
+
+
+@runtime_checkable
+class QueuedLock(Lock, Protocol):
+    """A lock whose waiters stand in a queue: nobody holds it while the next of them sleeps."""
+
+    def wait_for_turn(self, seconds: float) -> None:
+        """Wait until the lock may be this handle's, at most so long.
+
+        Raises:
+            LockError: the lock cannot work here.
+        """
         ...
 
 
@@ -111,8 +126,12 @@ def _wait(lock: Lock, wait_ms: int, clock: Callable[[], float], pause: Callable[
     deadline = clock() + wait_ms / 1000
     wait_s = _FIRST_PAUSE_S
     while not lock.try_acquire():
-        if clock() >= deadline:
+        left = deadline - clock()
+        if left <= 0:
             return False
+        if isinstance(lock, QueuedLock):
+            lock.wait_for_turn(min(left, _LONGEST_TURN_S))
+            continue
         pause(wait_s)
         wait_s = min(2 * wait_s, _LONGEST_PAUSE_S)
     return True

@@ -12,6 +12,8 @@ from __future__ import annotations
 import logging
 import re
 import socket
+import threading
+import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -35,6 +37,10 @@ Answer = TypeVar("Answer")
 
 # A node in the queue: Curator makes `_c_<uuid>-lock-<number>`.
 _QUEUED = re.compile(r".*lock-(-?\d{1,11})\Z", re.DOTALL)
+
+
+# Pause of a handle that has no place in the queue.
+_LOOK_AGAIN_S = 0.02
 
 
 class _SessionEndedError(LockError):
@@ -166,6 +172,29 @@ class ZookeeperLock:
         except self._kazoo.no_node:
             return []
         return found
+
+    def wait_for_turn(self, seconds: float) -> None:
+        gone = threading.Event()
+
+        def watched(client: Any) -> bool:
+            """Whether a node stands before ours, which sets `gone` when it goes."""
+            queue = self._queue(client)
+            if self._node not in queue[1:]:
+                return False
+            before = queue[queue.index(self._node) - 1]
+            # The watch is called when the session ends, too.
+            if client.retry(client.exists, f"{self._path}/{before}", watch=lambda _: gone.set()) is None:
+                gone.set()
+            return True
+
+        try:
+            # Else another thread of this process has the lock, or the next try gets a new place.
+            if self._node and self._ask(watched):
+                gone.wait(seconds)
+                return
+        except _SessionEndedError:
+            return
+        time.sleep(min(seconds, _LOOK_AGAIN_S))
 
     def verify(self) -> None:
         self._threads.verify()
