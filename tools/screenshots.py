@@ -20,6 +20,8 @@ from typing import Any
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WIDTHS = (1280, 390)  # a desk and a telephone
+# Pages of at most so many pixels are in their picture as a whole, such as the outputs of a notebook; of others the top.
+WHOLE = 8_000
 # Pages that are looked at, with what has to be seen there.
 PAGES = {
     "index.html": "Apache Hudi tables from Python",
@@ -101,7 +103,8 @@ def take(site: Path, out: Path) -> list[str]:
             for name, wanted in PAGES.items():
                 page.goto(address + name, wait_until="networkidle")
                 found += faults_of(page, f"{name} at {width}", wanted)
-                page.screenshot(path=str(out / f"{name.replace('/', '-')[:-5]}-{width}.png"))
+                whole = page.evaluate("document.documentElement.scrollHeight") <= WHOLE
+                page.screenshot(path=str(out / f"{name.replace('/', '-')[:-5]}-{width}.png"), full_page=whole)
             page.close()
         chromium.close()
     return list(dict.fromkeys(found))

@@ -49,7 +49,8 @@ def reference() -> str:
         "standard error.",
         "| exit code | meaning |\n|---|---|\n| 0 | done |\n| 1 | the table or the request is at fault, "
         "or `verify` has findings |\n"
-        "| 2 | the command line is at fault |\n| 130 | interrupted |",
+        "| 2 | the command line is at fault |\n| 70 | the command itself failed, which is a fault to report |\n"
+        "| 130 | interrupted |",
         f"```text\n{help_of(())}\n```",
     ]
     for words in commands():

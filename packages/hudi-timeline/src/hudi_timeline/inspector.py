@@ -5,6 +5,7 @@ Every call looks at the table anew.  Times of instants are text, sizes are bytes
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 
@@ -194,6 +195,8 @@ class Inspector:
 
     def history(self, limit: int | None = None) -> pa.Table:
         """Completed writes of the active timeline, newest first (columns: COMMITS)."""
+        if limit is not None and operator.index(limit) < 0:
+            raise ValueError(f"the number of commits must not be below 0, and is {limit}")
         rows = self.commits()
         rows = rows.filter(pc.equal(rows.column("state"), COMPLETED))
         return rows.take(pa.array(range(rows.num_rows - 1, -1, -1), pa.int64())).slice(0, limit)

@@ -63,6 +63,8 @@ def write_hudi(
     from hudi_timeline.writing.table_creation import name_of, names_in, type_named
     from hudi_timeline.writing.writes import with_schema_mode, write
 
+    if not isinstance(mode, str):
+        raise TypeError(f"mode must be append, overwrite, ignore or error, not {mode!r}")
     given = with_waiting(as_options(options), write_retries, lock_wait)
     storage = open_storage(uri, storage_options, options=given)
     given = without_hadoop_options(given)

@@ -1,6 +1,7 @@
 """HTML views: each object of the public interface has one, and none lets a table's text become markup."""
 
 import re
+from dataclasses import dataclass
 from html.parser import HTMLParser
 
 import pyarrow as pa
@@ -110,3 +111,21 @@ def test_short_texts_of_what_is_large(table):
         assert len(repr(thing)) < 600
     assert "2 instants" in repr(table.timeline)
     assert "commits()" in repr(table.inspect)
+
+
+def test_a_value_inside_of_a_view_is_told_by_what_it_is_made_of():
+    @dataclass(frozen=True)
+    class Part:
+        path: str
+        size: int = 0
+
+    @dataclass(frozen=True)
+    class Plan:
+        what: Part
+        parts: tuple[Part, ...] = ()
+        note: str = ""
+
+    assert (
+        html_view.text_of((Plan(Part("p", 12345), (Part("q"),) * 2000),))
+        == "what: path: p; size: 12,345; parts: 2,000"
+    )

@@ -1,5 +1,6 @@
 """Sixty wrong calls of services, changes of columns and reads: a typed error in one line, and nothing written."""
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from bad_input import content, make, rows
@@ -25,6 +26,8 @@ CALLS = {
     "a column inside of none": altered("add", "bx.z", "int"),
     "rename none": altered("rename", "nmae", "name"),
     "rename to one that is there": altered("rename", "fare", "id"),
+    "rename to the name that it has": altered("rename", "fare", "fare"),
+    "more digits than a decimal has": altered("add", "note", "decimal(99, 2)"),
     "rename the key": altered("rename", "id", "key"),
     "rename the ordering field": altered("rename", "ts", "at2"),
     "drop none": altered("drop", "nmae"),
@@ -85,6 +88,34 @@ CALLS = {
     "changes in a form that is none": lambda t: t.read_changes("000", images="xml"),
     # reads
     "a column that is none": lambda t: t.read(["nmae"]),
+    "a column twice": lambda t: t.read(["id", "id"]),
+    "letters of a text for a list": lambda t: t.read(filter=[("city", "in", "c0")]).to_arrow(),
+    "letters of a text in a longer filter": lambda t: t.read(filter=[[("n", ">", 0), ("city", "not in", "c")]]),
+    "a field that is none": lambda t: t.read(filter="box.nope = 1"),
+    "a field of what has none": lambda t: t.read(filter="fare.x = 1"),
+    "a moment that pandas does not have": lambda t: t.read(as_of=pd.NaT).to_arrow(),
+    "the name of an option that is no text": lambda t: t.read(options={1: 2}),
+    "a text for options": lambda t: t.upsert(rows("x"), options="hoodie.index.type=BLOOM"),
+    "a text for rules": lambda t: t.upsert(rows("x"), rules="fare >= 0"),
+    "a list of rules": lambda t: t.upsert(rows("x"), rules=["fare >= 0"]),
+    "a number for a validator": lambda t: t.upsert(rows("x"), validators=[3]),
+    "a text of seconds": lambda t: HudiTable.open(t.uri, lock_wait="a"),
+    "a part of a retry": lambda t: HudiTable.open(t.uri, write_retries=1.5),
+    "seconds without end": lambda t: HudiTable.open(t.uri, lock_wait=float("inf")),
+    "a Series for rows": lambda t: t.upsert(pd.Series([1, 2])),
+    "a class for rows": lambda t: t.upsert(pd.DataFrame),
+    "partitions that are none": lambda t: t.delete_partitions(None),
+    "an empty key to erase": lambda t: t.erase([""]),
+    "lists for a partition": lambda t: write_hudi(t.uri + "-2", [{"id": "a", "p": [1]}], key="id", partition_by="p"),
+    "records for a partition": lambda t: write_hudi(
+        t.uri + "-2", [{"id": "a", "p": {"x": 1}}], key="id", partition_by="p"
+    ),
+    "a file for a table": lambda t: write_hudi(t.uri + "/.hoodie/hoodie.properties", rows("x"), key="id"),
+    "below a file": lambda t: write_hudi(t.uri + "/.hoodie/hoodie.properties/t", rows("x"), key="id"),
+    "a name that no folder can have": lambda t: write_hudi(t.uri + "x" * 300, rows("x"), key="id"),
+    "a lock that is a function": lambda t: HudiTable.open(
+        t.uri, options={"hoodie.write.lock.provider": "math:sqrt"}
+    ).lock_report(),
     "a query that is none": lambda t: t.read(query="snap"),
     "a time that is none": lambda t: t.read(as_of="last tuesday"),
     "a time before the first commit": lambda t: t.read(as_of="1999-01-01").to_arrow(),
@@ -128,6 +159,36 @@ def test_a_wrong_call_is_a_typed_error_and_changes_nothing(root, name):
     assert error.code.startswith("HUDI-E")
     assert error.remedy, str(error)
     assert content(root) == before
+
+
+OF_ANOTHER_KIND = {
+    "a number for a path": (lambda t: write_hudi(3, rows("x"), key="id"), "path or URL"),
+    "a list for a path": (lambda t: read_hudi([t.uri]), "path or URL"),
+    "a text for options of the store": (lambda t: read_hudi(t.uri, storage_options="key=1"), "mapping"),
+    "a number for a mode": (lambda t: write_hudi(t.uri, rows("x"), mode=1), "append, overwrite"),
+    "a number for a key": (lambda t: write_hudi(t.uri + "-2", rows("x"), key=3), "list of texts"),
+    "numbers for keys": (lambda t: write_hudi(t.uri + "-2", rows("x"), key=[1]), "must be a text"),
+    "a number for an ordering field": (lambda t: write_hudi(t.uri + "-2", rows("x"), key="id", ordering=1), "texts"),
+    "a number for a type": (lambda t: write_hudi(t.uri + "-2", rows("x"), key="id", table_type=1), "COPY_ON_WRITE"),
+    "a column that is None": (lambda t: t.read([None]).schema, "is None"),
+    "a part of a row": (lambda t: t.head(1.5), "integer"),
+    "a text of rows": (lambda t: t.read().limit("3"), "integer"),
+    "less than no rows": (lambda t: t.head(-1), "must not be below 0"),
+    "less than no commits": (lambda t: t.history(limit=-1), "must not be below 0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_ANOTHER_KIND)
+def test_an_argument_of_another_kind_is_refused_with_the_kind_that_is_wanted(root, name):
+    before = content(root)
+    call, wanted = OF_ANOTHER_KIND[name]
+    with pytest.raises((TypeError, ValueError), match=wanted):
+        call(HudiTable.open(str(root / "table")))
+    assert content(root) == before
+
+
+def test_more_rows_than_there_are_numbers_for_are_all_rows(root):
+    assert HudiTable.open(str(root / "table")).head(10**30).num_rows == 4
 
 
 def test_there_are_sixty_of_them_and_more():

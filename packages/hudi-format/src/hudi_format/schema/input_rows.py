@@ -45,6 +45,10 @@ def _as_arrow(data: object, known: Callable[[], pa.Schema | None] | None) -> pa.
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
+    if isinstance(data, type) or (
+        type(data).__module__.startswith("pandas.") and not hasattr(data, "columns")
+    ):
+        raise _unreadable(data)
     try:
         # Before its stream, which would have the index as a column.
         if type(data).__module__.partition(".")[0] == "pandas":
@@ -71,7 +75,11 @@ def _as_arrow(data: object, known: Callable[[], pa.Schema | None] | None) -> pa.
             remedy="give each column values of one type, and all columns the same length; one row is a list of one "
             "dict.",
         ) from e
-    raise SchemaError(
+    raise _unreadable(data)
+
+
+def _unreadable(data: object) -> SchemaError:
+    return SchemaError(
         "an empty list has no columns"
         if isinstance(data, list) and not data
         else f"cannot read rows from {type(data).__name__}",

@@ -255,6 +255,10 @@ class SchemaEdit:
 
         def act(fields: list[pa.Field], old: str) -> list[pa.Field]:
             at = _index(fields, old, path)
+            if old == name:
+                raise SchemaError(
+                    f"column {path} has that name already", remedy="give another name.", column=path
+                )
             _refuse_taken([f for n, f in enumerate(fields) if n != at], name, name)
             return [f.with_name(name) if n == at else f for n, f in enumerate(fields)]
 

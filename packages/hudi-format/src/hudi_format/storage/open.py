@@ -71,7 +71,7 @@ def normalised_path(uri: str | os.PathLike[str]) -> str:
 
 
 def _text(uri: str | os.PathLike[str]) -> str:
-    if uri is None or isinstance(uri, bytes):
+    if uri is None or isinstance(uri, (bytes, int, float, list, tuple, set, dict)):
         raise TypeError(f"the table's path must be a path or URL as text, not {uri!r}")
     return str(uri)
 
@@ -97,6 +97,8 @@ def open_storage(
         OptionError: options that contradict each other, or that the store does not take.
         TypeError: neither text nor a path.
     """
+    if storage_options is not None and not isinstance(storage_options, Mapping):
+        raise TypeError(f"storage_options must be a mapping of names and values, not {storage_options!r:.80}")
     if hasattr(uri, "read_range"):
         return cast(Storage, uri)
     text = _text(cast(str, uri))

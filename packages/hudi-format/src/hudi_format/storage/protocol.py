@@ -190,6 +190,9 @@ def named(uri: str, path: str) -> Iterator[None]:
             errno.EACCES: "grant this user access to the table's folder.",
             errno.EPERM: "grant this user access to the table's folder.",
             errno.EROFS: "the file system is read-only; mount it for writing.",
-        }.get(e.errno or 0, "")
+            errno.ENOTDIR: "correct the path: a part of it is a file.",
+            errno.EISDIR: "correct the path: it is a folder.",
+            errno.ENAMETOOLONG: "give a shorter path; a partition value with a long text makes a long folder name.",
+        }.get(e.errno or 0, "correct the path, or see why the system refuses it.")
         reason = e.strerror or str(e)
         raise StorageError(f"the storage refused: {reason}", table=uri, file=path, remedy=remedy) from e

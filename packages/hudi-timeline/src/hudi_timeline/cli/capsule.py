@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hudi_format.errors import OptionError
 from hudi_timeline.cli.output import Format, StorageOptions, open_table, pairs, show_facts
 
 Words = Annotated[
@@ -33,6 +34,7 @@ def capsule(
     ] = None,
     output: Annotated[Format, typer.Option("--output", help="How to print.")] = Format.table,
     storage: StorageOptions = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
 ) -> None:
     """Write a table's metadata to one file for a bug report; values and keys are hashed.
 
@@ -50,6 +52,10 @@ def capsule(
         return
     if len(words) != 1 or out is None:
         raise typer.BadParameter("give PATH -o FILE.zip, or open FILE.zip DIR")
+    if out.exists() and not force:
+        raise OptionError(
+            f"there is a file {out} already", remedy="give another name, or --force to replace it."
+        )
     table = open_table(words[0], storage)
     made = make_capsule(table.storage, out, options=pairs(option))
     show_facts(

@@ -7,6 +7,7 @@ code); 2 the command line is at fault; 70 the command itself is; 130 interrupted
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hudi_format.errors import HudiError
+from hudi_format.errors import HudiError, StorageError
 from hudi_timeline import __version__
 from hudi_timeline.cli import (
     capsule,
@@ -60,7 +61,7 @@ Examples:
 """
 
 app = typer.Typer(
-    name="hudi", help="Look at Apache Hudi tables, without a JVM.", no_args_is_help=True,
+    name="hudi", help="Inspect and maintain Apache Hudi tables, without a JVM.", no_args_is_help=True,
     cls=GroupedHelp, add_completion=True, pretty_exceptions_enable=False, rich_markup_mode=None, epilog=_EXAMPLES,
 )  # fmt: skip
 
@@ -400,7 +401,9 @@ def _root(
             metavar="NAME",
         ),
     ] = None,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
 ) -> None:
     """Inspect and maintain Apache Hudi tables, without a JVM."""
     if allow_function:
@@ -455,4 +458,13 @@ def main() -> None:
 def line_of(error: OSError) -> str:
     """Line for an operating system error outside of tables, such as a capsule's target file."""
     reason = error.strerror or str(error) or type(error).__name__
-    return " ".join(f"the system refused: {reason}{f' ({error.filename})' if error.filename else ''}".split())
+    remedy = "correct the path, or grant this user access to it."
+    return " ".join(
+        str(StorageError(f"the system refused: {reason}", file=_shown(error), remedy=remedy)).split()
+    )
+
+
+def _shown(error: OSError) -> str:
+    """The file of an error, without the name under which it is written until it is complete."""
+    name = str(error.filename or "")
+    return re.sub(r"(^|/)\.([^/]+)\.\d+\.part$", r"\1\2", name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from html import escape
+from typing import Any
 
 import pyarrow as pa
 
@@ -76,8 +77,21 @@ def text_of(value: object) -> str:
         return _listed([f"{k}: {text_of(v)}" for k, v in value.items()])
     if isinstance(value, (tuple, list, frozenset, set)):
         return _listed([text_of(v) for v in value])
+    if is_dataclass(value) and hasattr(type(value).__repr__, "__wrapped__"):  # not one with a text of its own
+        return _of_dataclass(value)
     text = str(value)
     return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]} …"
+
+
+def _of_dataclass(value: Any) -> str:
+    """A value inside of a view: what it is made of is counted, not told."""
+    parts = []
+    for name in (f.name for f in fields(value) if f.repr):
+        inner = getattr(value, name)
+        many = isinstance(inner, (tuple, list)) and len(inner) and is_dataclass(inner[0])
+        text = f"{len(inner):,}" if many else text_of(inner)
+        parts += [f"{name.replace('_', ' ')}: {text}"] if text else []
+    return "; ".join(parts)
 
 
 def _listed(texts: list[str]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from hudi_format.errors import UnsupportedError
+from hudi_format.errors import RecordKeyError, UnsupportedError
 from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_file
 from hudi_format.model import join_path
 from hudi_format.storage.open import open_beside
@@ -139,7 +139,14 @@ def erasure_report(
             remedy="delete rows by a filter, and clean.",
         )
     spec = metadata_config.key_spec(config) if config.record_key_fields else None
-    wanted = Wanted(key_texts(keys, config, snapshot.schema).drop_null(), spec)
+    given = key_texts(keys, config, snapshot.schema).drop_null()
+    if "" in given.to_pylist():
+        raise RecordKeyError(
+            "an empty text is no record key",
+            table=storage.uri,
+            remedy="give the keys of the records to erase.",
+        )
+    wanted = Wanted(given, spec)
     found, files = _looked_at(storage, wanted)
     states = _States(snapshot)
     rows = [_row(t, states.of(path), path, states.savepoints(path)) for path, t in found]

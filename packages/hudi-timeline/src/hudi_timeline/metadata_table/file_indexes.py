@@ -71,8 +71,10 @@ def unlisted_note(schema: pa.Schema, asked: Sequence[str] | None) -> str:
     left = set(indexed_columns(schema, None)).difference(indexed_columns(schema, asked), META_COLUMNS)
     if len(schema) and not left:
         return ""
+    unknown = [c for c in asked if len(schema) and schema.get_field_index(c.partition(".")[0]) < 0]
     return (
-        f"column_stats has bounds of {', '.join(asked)} alone: Apache Hudi's readers with data skipping leave files "
+        (f"the table has no column {', '.join(unknown)}: " if unknown else "")
+        + f"column_stats has bounds of {', '.join(asked)} alone: Apache Hudi's readers with data skipping leave files "
         f"with rows out where they filter by another column, unless they are given {COLUMN_STATS_COLUMNS} as well"
     )
 

@@ -8,11 +8,12 @@ Source: DFSPropertiesConfiguration of Apache Hudi 0.15: `include=<path>` stands 
 
 from __future__ import annotations
 
+import math
 import posixpath
 from collections.abc import Mapping
 from typing import Any
 
-from hudi_format.errors import ConflictingOptionError, MissingFileError, OptionError
+from hudi_format.errors import ConflictingOptionError, InvalidOptionError, MissingFileError, OptionError
 from hudi_format.properties import parse as parse_properties
 from hudi_format.storage.hadoop_options import hadoop_options
 from hudi_format.storage.open import folder_and_name, open_storage
@@ -78,8 +79,19 @@ def as_options(options: Mapping[str, object] | None) -> dict[str, str]:
     """Options as text: True and False as in Java, a merge function or mapping by its name.
 
     Raises:
-        InvalidOptionError: a merge function that nobody else can import.
+        InvalidOptionError: a merge function that nobody else can import; no mapping, or a name that is no text.
     """
+    if options is not None and not isinstance(options, Mapping):
+        raise InvalidOptionError(
+            f"options are a mapping of names and values, not a {type(options).__name__}",
+            remedy="give a dict such as {'hoodie.upsert.shuffle.parallelism': 4}.",
+        )
+    for name in options or ():
+        if not isinstance(name, str):
+            raise InvalidOptionError(
+                f"the name of an option is text, not {name!r}",
+                remedy="give its name, such as 'hoodie.index.type'.",
+            )
     return {k: _as_text(k, v) for k, v in (options or {}).items()}
 
 
@@ -93,9 +105,17 @@ def with_waiting(
         lock_wait: seconds to wait for the table's lock, and for a writer that runs.
 
     Raises:
-        InvalidOptionError: a negative number.
+        InvalidOptionError: a negative number, or none.
     """
     given = dict(options)
+    for what, number, kind in (("write_retries", write_retries, int), ("lock_wait", lock_wait, (int, float))):
+        if number is not None and (
+            isinstance(number, bool) or not isinstance(number, kind) or not math.isfinite(number)
+        ):
+            raise InvalidOptionError(
+                f"{what} must be a {'whole number' if kind is int else 'number of seconds'}, not {number!r}",
+                remedy=f"give a number of 0 or more, or leave {what} out.",
+            )
     if write_retries is not None:
         given[CONFLICT_RETRIES] = str(int(write_retries))
     if lock_wait is not None:

@@ -85,6 +85,10 @@ def _of_tuples(filter: Sequence[Any]) -> pc.Expression:
 
     given = [filter] if isinstance(filter[0], str) else list(filter)
     try:
+        for condition in (c for part in given for c in (part if isinstance(part, list) else [part])):
+            if condition[1] in ("in", "not in") and isinstance(condition[2], (str, bytes)):
+                # It would be taken for the list of its letters.
+                raise ValueError(f"{condition[1]!r} wants a list of values, not one text")
         return filters_to_expression(given)
     except (ValueError, TypeError, IndexError, pa.ArrowException) as e:
         raise InvalidOptionError(
@@ -484,6 +488,11 @@ class _Parser(Generic[E]):
                 raise MissingColumnError(
                     f"the field {part!r} is missing in {'.'.join(parts[:nth])}, which has type {kind}",
                     column=part,
+                    remedy=(
+                        f"its fields are {', '.join(kind.field(n).name for n in range(kind.num_fields))}."
+                        if pa.types.is_struct(kind)
+                        else f"name {'.'.join(parts[:nth])} alone: it has no fields."
+                    ),
                 )
             kind = kind.field(inner).type
         return FilterColumn(tuple(parts), kind)

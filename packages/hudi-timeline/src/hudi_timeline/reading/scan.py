@@ -5,6 +5,7 @@ It stands for one state of the table: what is committed after it was made is not
 
 from __future__ import annotations
 
+import operator
 import warnings as python_warnings
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
@@ -18,7 +19,7 @@ import pyarrow as pa
 
 from hudi_format._checks import text_list
 from hudi_format.arrow.arrays import put_together
-from hudi_format.errors import MissingFileError, StaleSnapshotError
+from hudi_format.errors import InvalidOptionError, MissingFileError, StaleSnapshotError
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.display.html_view import facts_view, schema_rows, titled
 from hudi_timeline.reading.filters import Condition, all_of, make_predicate, missing_column
@@ -252,6 +253,7 @@ class Scan:
 
     def head(self, n: int = 5) -> pa.Table:
         """The first rows, of no more files than it takes."""
+        n = operator.index(n)
         if n < 0:
             raise ValueError(f"the number of rows must not be below 0, and is {n}")
         batches, left = [], n
@@ -259,7 +261,7 @@ class Scan:
             for batch in reader:
                 if left <= 0:
                     break
-                batches.append(batch.slice(0, left))
+                batches.append(batch.slice(0, min(left, batch.num_rows)))
                 left -= batch.num_rows
         return pa.Table.from_batches(batches, self.schema)
 
@@ -400,11 +402,17 @@ class Scan:
 
 def _selected(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
     fields = []
-    for name in text_list("columns", [columns] if isinstance(columns, str) else columns):
+    wanted = [columns] if isinstance(columns, str) else columns
+    names = text_list("columns", wanted)
+    if len(names) < len(wanted):
+        raise TypeError(f"columns must be names of columns, and one is None: {list(columns)}")
+    for name in names:
         index = schema.get_field_index(name)
         if index < 0:
             raise missing_column(name, schema)
         fields.append(schema.field(index))
     if len({f.name for f in fields}) < len(fields):
-        raise ValueError(f"a column is named twice in {list(columns)}")
+        raise InvalidOptionError(
+            f"a column is named twice in {list(columns)}", remedy="name each column once.", option="columns"
+        )
     return pa.schema(fields)

@@ -84,6 +84,11 @@ def column_type(kind: pa.DataType | str) -> pa.DataType:
     """
     if isinstance(kind, str):
         decimal = _DECIMAL.fullmatch(kind.strip().lower())
+        if decimal is not None and not 1 <= int(decimal[1]) <= 38:
+            raise InvalidOptionError(
+                f"there is no type {kind!r}: a decimal has 1 to 38 digits",
+                remedy="use decimal(38, 2), or double or string for more digits.",
+            )
         found = (
             pa.decimal128(int(decimal[1]), int(decimal[2])) if decimal else _TYPES.get(kind.strip().lower())
         )

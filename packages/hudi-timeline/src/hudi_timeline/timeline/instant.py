@@ -256,7 +256,7 @@ def parse_query_instant(value: str | date | Committed, zone: tzinfo | None = Non
     Raises:
         InstantNotFoundError: another form; the message lists the forms that are accepted.
     """
-    if isinstance(value, datetime):
+    if isinstance(value, datetime) and value == value:  # pandas' NaT is a datetime, and equals nothing
         try:
             return format_instant(value.astimezone(zone).replace(tzinfo=None) if value.tzinfo else value)
         except OverflowError:  # the year 10000, or that before 1, in the table's zone
@@ -264,7 +264,7 @@ def parse_query_instant(value: str | date | Committed, zone: tzinfo | None = Non
                 f"{value} is not within the years 1 to 9999 of the table's time zone",
                 remedy="give a time within them.",
             ) from None
-    if isinstance(value, date):
+    if isinstance(value, date) and value == value:
         value = value.isoformat()
     value = getattr(value, "instant", value)
     text = value.strip() if isinstance(value, str) else ""

@@ -63,12 +63,16 @@ class Checks:
         """
         for validator in validators:
             if not callable(validator):
-                raise InvalidOptionError(f"a validator is a function, not a {type(validator).__name__}")
+                raise InvalidOptionError(
+                    f"a validator is a function, not {validator!r}",
+                    remedy="give functions of one argument, the change; or their names in "
+                    "hoodie.precommit.validators, as module:function.",
+                )
         found = rules_of(config.rules, rules)
         if config.operation in NO_ROWS_WRITTEN:
             if rules:
                 raise InvalidOptionError(
-                    f"{config.operation} writes no rows that rules could be asked of",
+                    f"{config.operation} writes no rows to which rules could apply",
                     remedy="check deletes with a validator: change.deleted().",
                     option=RULES,
                 )

@@ -61,8 +61,14 @@ def rules_of(text: str, more: Mapping[str, str | pc.Expression] | None = None) -
     """Rules of an option's text, and rules given by name.
 
     Raises:
-        InvalidOptionError: two rules of one name, or one without a condition.
+        InvalidOptionError: two rules of one name, one without a condition, or no mapping.
     """
+    if more is not None and not isinstance(more, Mapping):
+        raise InvalidOptionError(
+            f"rules are a mapping of names and conditions, not a {type(more).__name__}",
+            remedy="give a dict such as {'paid': 'fare >= 0'}.",
+            option=RULES,
+        )
     found = [_named(part) for part in _parts(text)]
     found += [RowRule(name, condition) for name, condition in (more or {}).items()]
     names = [r.name for r in found]

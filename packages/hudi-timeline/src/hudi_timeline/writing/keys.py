@@ -147,10 +147,22 @@ def check_partition_columns(spec: KeySpec, schema: pa.Schema, storage: Storage) 
     """Refuse partition columns whose values cannot be read back from a path.
 
     Raises:
-        SchemaError: a binary column.
+        SchemaError: a binary column, or one of lists, maps or structs.
     """
     for name in spec.partition_fields:
         kind = type_of(schema, name)
+        if kind is not None and pt.is_nested(kind):
+            raise SchemaError(
+                f"partition column {name!r} has type {kind}, of which no partition path can be made",
+                table=storage.uri,
+                remedy="partition by a column of text, numbers, dates or timestamps"
+                + (
+                    f", such as {name}.{kind.field(0).name}."
+                    if pt.is_struct(kind) and kind.num_fields
+                    else "."
+                ),
+                column=name,
+            )
         if kind is not None and (
             pt.is_binary(kind) or pt.is_large_binary(kind) or pt.is_fixed_size_binary(kind)
         ):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_format._checks import text_list
 from hudi_format.errors import ConflictingOptionError, OptionError, SchemaError, TableExistsError
 from hudi_format.merge.ordering import check_comparable
 from hudi_format.merge.user_merger import parse_merge
@@ -42,7 +43,13 @@ _SHORT = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 
 
 def type_named(text: str) -> str:
-    """Table type as options have it, of its name or short name in any case."""
+    """Table type as options have it, of its name or short name in any case.
+
+    Raises:
+        TypeError: no text.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"table_type must be COPY_ON_WRITE or MERGE_ON_READ, not {text!r}")
     return _SHORT.get(text.lower(), text.upper())
 
 
@@ -183,7 +190,7 @@ def names_in(given: str | Iterable[str]) -> list[str]:
     """Names of columns; one text has one name, or several with commas, as in options."""
     if isinstance(given, str):
         return [name.strip() for name in given.split(",") if name.strip()]
-    return list(given)
+    return text_list("columns", given)
 
 
 def name_of(storage: Storage) -> str:

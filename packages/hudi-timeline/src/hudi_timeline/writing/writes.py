@@ -155,7 +155,7 @@ def delete_partitions(
     Raises:
         UnknownPartitionError: a name or pattern that no partition answers to; nothing was deleted.
     """
-    names = [partitions] if isinstance(partitions, str) else list(partitions)
+    names = [partitions] if isinstance(partitions, str) else list(partitions or ())
     if not names:
         raise OptionError(
             "no partitions were given", table=storage.uri, remedy="name one, or use a pattern such as '*'."

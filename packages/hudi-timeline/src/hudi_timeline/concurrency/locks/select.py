@@ -178,7 +178,15 @@ _METHODS = ("try_acquire", "verify", "release", "holder")
 def _own_class(storage: Storage, name: str, options: Mapping[str, str]) -> Lock:
     """Lock of a class that the call itself names; a table cannot name one."""
     found = imported(name, LOCK_PROVIDER)
-    lock: Lock = found(storage.uri, dict(options))
+    try:
+        lock: Lock = found(storage.uri, dict(options))
+    except TypeError as e:
+        raise InvalidOptionError(
+            f"{LOCK_PROVIDER}={name} makes no lock: {e}",
+            table=storage.uri,
+            remedy="give a class that is made of the table's URI and the options.",
+            option=LOCK_PROVIDER,
+        ) from e
     missing = [m for m in _METHODS if not callable(getattr(lock, m, None))]
     if missing or not isinstance(getattr(lock, "name", None), str):
         raise InvalidOptionError(
