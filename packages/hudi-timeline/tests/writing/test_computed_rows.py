@@ -204,6 +204,51 @@ def test_written_rows_replace_the_stored_ones_whatever_the_payload(tmp_path):
             assert table.config.payload_class.endswith(payload)
 
 
+@pytest.mark.parametrize("ordering", ["ts", "of.ts"])
+def test_an_ordering_value_that_a_log_record_exceeds_is_refused_and_not_lost(tmp_path, ordering):
+    """Of several records of a log the greatest counts: an update to a lower value would not be read."""
+
+    def rows(ts, *ids):
+        return [{**r, "ts": ts, "of": {"ts": ts}} for r in ROWS if r["id"] in ids]
+
+    def value(ts):
+        return {ordering.partition(".")[0]: ts if ordering == "ts" else {"ts": ts}, "note": f"at {ts}"}
+
+    def held():
+        found = table.read(["id", ordering.partition(".")[0], "note"]).to_arrow().sort_by("id").to_pylist()
+        return [(r["id"], r["ts"] if ordering == "ts" else r["of"]["ts"], r["note"]) for r in found]
+
+    quiet = {"hoodie.compact.inline": "false"}
+    write_hudi(
+        tmp_path / "t", rows(10, 1, 2, 3, 4), key="id", ordering=ordering, table_type=MOR, options=quiet
+    )
+    table = HudiTable.open(tmp_path / "t", options=quiet)
+    table.update(value(5), "id = 1")  # the base file's record gives way to any later one
+    table.upsert(rows(20, 2))
+    before, state = files_of(table.uri), held()
+    assert [r[:2] for r in state] == [(1, 5), (2, 20), (3, 10), (4, 10)]
+    lower = table.merge(rows(19, 2, 3)).when_matched_update().when_not_matched_insert
+    for change in (
+        lambda: table.update(value(19), "id = 2"),
+        lambda: table.update(value(4)),
+        lambda: lower().execute(),
+        lambda: table.merge(rows(99, 2)).when_matched_update(value(1)).execute(),
+        lambda: table.update(value(19), "id = 2", dry_run=True),
+    ):
+        with pytest.raises(UnsupportedError, match=f"lower value of the ordering field {ordering}") as e:
+            change()
+        assert "compact the table first" in e.value.remedy
+        assert files_of(table.uri) == before
+    table.update({"note": "kept"}, "id = 2")
+    table.update(value(20), "id = 2")
+    table.merge(rows(21, 2, 3)).when_matched_update().execute()
+    table.merge(rows(1, 2)).when_matched_delete().execute()
+    assert held() == [(1, 5, "at 5"), (3, 21, "c"), (4, 10, "d")]
+    table.compact()
+    table.update(value(3))
+    assert held() == [(1, 3, "at 3"), (3, 3, "at 3"), (4, 3, "at 3")]
+
+
 def test_tables_whose_rows_would_not_be_written_as_computed_are_refused(tmp_path):
     for options, more in (
         ({"hoodie.populate.meta.fields": "false"}, {}),

@@ -8,7 +8,7 @@ merge-on-read tables, it is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -24,8 +24,9 @@ from hudi_format.errors import (
     SchemaError,
     UnsupportedError,
 )
-from hudi_format.keygen.record_keys import partition_paths, record_keys
+from hudi_format.keygen.record_keys import nested_column, partition_paths, record_keys
 from hudi_format.merge.payloads import DEFAULT_PAYLOAD, Order, payload_rule
+from hudi_format.merge.record_merger import one_array
 from hudi_format.schema.arrow import normalize_schema
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.exact import Exact
@@ -82,7 +83,7 @@ def update(
         rows = scan.to_arrow()
         return _marked(_with_values(rows, rows, set, scan.snapshot.schema), deleted=False)
 
-    return _written(scan_of, where, changed, storage, options, validators, dry_run=dry_run)
+    return _written(scan_of, where, changed, storage, options, validators, set_columns=set, dry_run=dry_run)
 
 
 @dataclass(frozen=True)
@@ -159,9 +160,11 @@ class MergeBuilder:
                 table=self.storage.uri,
                 remedy="add when_matched_update(), when_not_matched_insert() or another one.",
             )
+        of_source = any(c.values is None and not c.delete for c in self.clauses)
+        named = {n for c in self.clauses if c.kind != NOT_MATCHED for n in c.values or ()}
         return _written(
             self.scan_of, None, self._changes, self.storage, self.options, validators, dry_run=dry_run,
-            keyed=True,
+            set_columns=named.union(self.source.schema.names if of_source else ()), keyed=True,
         )  # fmt: skip
 
     def _changes(self, scan: Scan) -> pa.Table:
@@ -264,7 +267,8 @@ def merge_builder(
 
 def _written(
     scan_of: Callable[..., Scan], where: Condition, changed: Callable[[Scan], pa.Table], storage: Storage,
-    options: Mapping[str, str], validators: Sequence[Validator], *, dry_run: bool, keyed: bool = False,
+    options: Mapping[str, str], validators: Sequence[Validator], *, set_columns: Collection[str], dry_run: bool,
+    keyed: bool = False,
 ) -> CommitResult:  # fmt: skip
 
     def one_try(lost: int) -> CommitResult:
@@ -280,6 +284,7 @@ def _written(
                 remedy="find them with verify(deep=True) and remove them with `hudi repair deduplicate`.",
                 rows=twice,
             )
+        _refuse_lower(scan, rows, set_columns)
         read_from = Basis.of(scan.snapshot.config, scan.snapshot.timeline)
         return execute(
             ChangedRowsEngine(),
@@ -326,6 +331,39 @@ def _as_computed(scan: Scan, options: dict[str, str], *, keyed: bool) -> dict[st
             remedy="compute the rows with read() and write them with upsert() or insert_overwrite().",
         )
     return options
+
+
+def _refuse_lower(scan: Scan, rows: pa.Table, set_columns: Collection[str]) -> None:
+    """Refuse rows that readers would pass over for an older record of a log, whose ordering value is greater.
+
+    Against the record of a base file any payload of a table that gets here takes the later one.
+
+    Raises:
+        UnsupportedError: how many rows, and the ordering field.
+    """
+    name = scan.snapshot.config.ordering_field
+    root = (name or "").partition(".")[0]
+    if name is None or root not in set_columns or not scan.plan.logs:
+        return
+    rows = rows.filter(pc.invert(rows.column(MOVED)))
+    stored = scan.narrowed(
+        [RECORD_KEY, PARTITION_PATH, root], pc.field(RECORD_KEY).isin(one_array(rows[RECORD_KEY]))
+    )
+    there = stored.to_arrow()
+    at = pc.index_in(_places(rows), value_set=_places(there))
+    new, old = nested_column(rows, name), nested_column(there, name)
+    if new is None or old is None:
+        return
+    lower = pc.sum(pc.less(new, old.take(at).cast(new.type))).as_py()
+    if lower:
+        raise UnsupportedError(
+            f"{lower:,} of the rows get a lower value of the ordering field {name} than they have, and of the records "
+            "of log files readers keep the one whose value is the greatest",
+            table=scan.table_uri,
+            remedy=f"compact the table first: a record of a base file gives way to any later one; or leave {name} as "
+            "it is, or raise it.",
+            column=name,
+        )
 
 
 def _refuse_columns(values: Values, scan: Scan) -> None:
