@@ -467,6 +467,7 @@ def bench_smoke(session: nox.Session) -> None:
     session.run("python", "benchmarks/macro/cdc.py", "--scale", "smoke")
     session.run("python", "benchmarks/macro/mor_writes.py", "--scale", "smoke", "--engines", "ours")
     session.run("python", "benchmarks/macro/planning.py", "--scale", "smoke")
+    session.run("python", "benchmarks/macro/metadata_commit.py", "--scale", "smoke")
     session.run("python", "benchmarks/macro/writers.py", "--scale", "smoke")
     session.run("python", "benchmarks/macro/spikes.py", "--scale", "smoke", "--contenders", "ours")
     session.run("python", "benchmarks/macro/incremental.py", "--scale", "smoke", "--engines", "ours")
@@ -486,6 +487,7 @@ BENCHMARKS = {
     "mor-writes-simple": ("mor_writes.py",),
     "mor-writes-bucket": ("mor_writes.py", "--index", "BUCKET"),
     "planning": ("planning.py",),
+    "metadata-commit": ("metadata_commit.py",),
     "writers": ("writers.py",),
     "data_skipping": ("data_skipping.py",),
     "spikes": ("spikes.py", "--repeat", "3"),

@@ -129,6 +129,19 @@ def test_keys_of_every_type_and_slices(kind):
     ]  # fmt: skip
 
 
+def test_a_filter_is_stored_and_other_meta_blocks_are_packed():
+    out = io.BytesIO()
+    writer = HFileWriter(out, schema=SCHEMA)
+    writer.append(pa.array(["a"]), pa.array([b"1"]))
+    text = b"YWFh" * 20_000
+    writer.add_meta_block("other", text)
+    writer.finish(bloom=Bloom("SIMPLE", text))
+    reader = HFileReader.from_buffer(out.getvalue())
+    assert (reader.meta_block("bloomFilter"), reader.meta_block("other")) == (text, text)
+    assert len(text) < len(out.getvalue()) < len(text) + 10_000
+    assert text[:30_000] in out.getvalue()
+
+
 def test_what_stands_beside_the_entries():
     out = io.BytesIO()
     writer = HFileWriter(out, schema=SCHEMA, file_info={b"own": b"\0\1"})

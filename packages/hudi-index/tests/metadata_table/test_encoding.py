@@ -4,12 +4,21 @@ import json
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from hudi_format.errors import RecordKeyError, SchemaError
 from hudi_format.hfile.reader import HFileReader
-from hudi_index.metadata_table.encoding import file_records, hfile_of, record_schema, stored_schema
+from hudi_index.bloom.filter import parse_filter
+from hudi_index.metadata_table.encoding import (
+    base_file_of,
+    file_records,
+    hfile_of,
+    record_schema,
+    stored_schema,
+)
+from hudi_index.metadata_table.index_records import location_records
 
 GOLDEN = Path(__file__).parents[4] / "tests/golden/v6/mor_rollback.zip"
 META = "mor_rollback/.hoodie/metadata"
@@ -75,3 +84,31 @@ def test_a_key_that_is_there_twice_and_a_strange_column_are_refused():
         hfile_of(pa.concat_tables([one, one]))
     with pytest.raises(SchemaError):
         hfile_of(one.append_column("stranger", pa.array([1])))
+
+
+def _located(keys):
+    return location_records(pa.array(keys), np.zeros(len(keys), np.int64), [("p", "f-0")], 0)
+
+
+def test_a_base_file_of_the_record_index_has_a_filter_and_the_range_of_its_keys():
+    keys = [f"k{n}" for n in range(2000)]
+    reader = HFileReader.from_buffer(base_file_of(_located(keys)))
+    assert reader.file_info[b"minRecordKey"] == b"k0"
+    assert reader.file_info[b"maxRecordKey"] == b"k999"
+    code = reader.file_info[b"bloomFilterTypeCode"].decode()
+    found = parse_filter(reader.meta_block("bloomFilter").decode(), code)
+    assert found.might_contain(pa.array(keys)).to_pylist() == [True] * 2000
+    absent = found.might_contain(pa.array([f"x{n}" for n in range(2000)])).to_pylist()
+    assert sum(absent) < 40  # two are to be expected
+    assert reader.entry_count == 2000
+
+
+@pytest.mark.parametrize(
+    "records",
+    [file_records({"p": {"f": 1}}), _located(["", "a"]), _located([])],
+    ids=["files", "empty", "none"],
+)
+def test_what_has_no_filter_has_none(records):
+    reader = HFileReader.from_buffer(base_file_of(records))
+    assert reader.meta_blocks == []
+    assert reader.entry_count == records.num_rows

@@ -127,11 +127,16 @@ def test_new_keys_in_log_files_are_followed(storage):
     sound(storage)
 
 
+@pytest.mark.parametrize("fresh", [0, 30], ids=["alone", "among-others"])
 @pytest.mark.parametrize("operation", ["upsert", "bulk_insert"])
-def test_a_key_of_two_file_groups_ends_the_record_index_with_a_word(storage, operation):
-    write(storage, rows(4), **INDEXED)
+def test_a_key_of_two_file_groups_ends_the_record_index_with_a_word(storage, operation, fresh):
+    write(storage, rows(4))
+    write(storage, rows(1), **INDEXED)  # made of what is there: with base files
     elsewhere = rows(1).set_column(2, "p", pa.array(["p9"]))  # unique within partitions only
-    result = write(storage, elsewhere, operation)
+    # Of many new keys a base file's filter is asked first.
+    result = write(
+        storage, pa.concat_tables([elsewhere, rows(fresh, 100)], promote_options="default"), operation
+    )
     assert any("'k0' is in several file groups" in w for w in result.warnings)
     assert table_config.load(storage).metadata_partitions == ("files",)
     again = write(storage, rows(1, 50), **INDEXED)

@@ -173,7 +173,8 @@ class HFileWriter:
         data_blocks = len(self._index)
         root, levels = self._write_index()
         meta = [
-            _Child(*self._block(b.META, self._meta[name], -1), name.encode()) for name in sorted(self._meta)
+            _Child(*self._block(b.META, self._meta[name], -1, name == t.BLOOM_BLOCK), name.encode())
+            for name in sorted(self._meta)
         ]
         load_on_open = self._at
         root_content = _root_entries(root)
@@ -243,10 +244,16 @@ class HFileWriter:
             level, levels = above, levels + 1
         return level, levels
 
-    def _block(self, magic: bytes, content: bytes, previous: int) -> tuple[int, int]:
-        """Write a block; returns (offset, size)."""
+    def _block(self, magic: bytes, content: bytes, previous: int, is_packed: bool = False) -> tuple[int, int]:
+        """Write a block; returns (offset, size).
+
+        Args:
+            is_packed: as it is, in the codec's format: a filter is random, and read whole by whoever reads of it.
+        """
         offset = self._at
-        packed = compress(self._codec, content, self._level, self._strategy)
+        packed = compress(
+            self._codec, content, zlib.Z_NO_COMPRESSION if is_packed else self._level, self._strategy
+        )
         data_size = b.HEADER_SIZE + len(packed)
         chunks = -(-data_size // _BYTES_PER_CHECKSUM)
         head = b"".join(

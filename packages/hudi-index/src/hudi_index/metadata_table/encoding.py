@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.avro.encoder import Encoder
-from hudi_format.hfile.writer import HFileWriter
+from hudi_format.hfile.writer import Bloom, HFileWriter
 from hudi_format.schema.meta_fields import META_COLUMNS
+from hudi_index.bloom.filter import SIMPLE, BloomFilter
 from hudi_index.metadata_table.files import ALL_PARTITIONS, FILE_LIST, NOT_PARTITIONED, PARTITION_LIST, SCHEMA
 
-KEY, _BLOOM = "key", "BloomFilterMetadata"
+KEY, _BLOOM, _LOCATION = "key", "BloomFilterMetadata", "recordIndexMetadata"
 RECORD = "HoodieMetadataRecord"
 
 FileSizes = Mapping[str, Mapping[str, int]]
@@ -92,13 +93,29 @@ def _encoder(schema: pa.Schema) -> Encoder:
     return Encoder(stored_schema(), schema)
 
 
-def hfile_of(records: pa.RecordBatch | pa.Table, *, unique: bool = True, level: int = FOR_LONG) -> bytes:
+_FALSE_POSITIVES = 0.001
+_MOST_FILTERED = 100_000_000  # keys; a filter of more has no number for its bits
+
+
+def base_file_of(records: pa.RecordBatch | pa.Table) -> bytes:
+    """A base file of records, as of `hfile_of`.
+
+    One of `record_index` has a bloom filter of its keys and their range, as Apache Hudi's have: most keys that a write
+    looks for in it are new, and each would have a block of 64 KiB read and unpacked.
+    """
+    return hfile_of(records, filtered=_LOCATION in records.schema.names)
+
+
+def hfile_of(
+    records: pa.RecordBatch | pa.Table, *, unique: bool = True, level: int = FOR_LONG, filtered: bool = False
+) -> bytes:
     """A whole HFile of records, each with its key in the entry and an empty one in the value.
 
     Args:
         records: a column `key`, and further columns of a record; what is missing is null.
         unique: refuse a key that is there twice, as in base files.
         level: of zlib's compression.
+        filtered: with a bloom filter of the keys and their range.
 
     Raises:
         SchemaError: a column that is not one of a record.
@@ -123,5 +140,19 @@ def hfile_of(records: pa.RecordBatch | pa.Table, *, unique: bool = True, level: 
             [None, pa.py_buffer(np.ascontiguousarray(offsets, np.int64)), data],
         )
         writer.append(keys.take(order), values)
-    writer.finish()
+    bloom = _filter_of(table.column(KEY)) if filtered else None
+    if bloom is None:
+        writer.finish()
+    else:
+        ends = keys.take(order.take(pa.array([0, table.num_rows - 1])))
+        writer.finish(bloom=bloom, key_range=(ends[0].as_py().decode(), ends[1].as_py().decode()))
     return out.getvalue()
+
+
+def _filter_of(keys: pa.ChunkedArray) -> Bloom | None:
+    """Filter of keys; None for no key, an empty one, which no filter has, or more than a filter takes."""
+    if not 0 < len(keys) <= _MOST_FILTERED or not pc.min(pc.binary_length(keys)).as_py():
+        return None
+    made = BloomFilter.create(SIMPLE, len(keys), _FALSE_POSITIVES)
+    made.add(keys)
+    return Bloom(SIMPLE, made.to_base64().encode())

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -193,6 +193,11 @@ def _is(kind: pa.DataType, one_of: Sequence[Callable[[pa.DataType], bool]]) -> b
     return any(holds(kind) for holds in one_of)
 
 
+@lru_cache(maxsize=1024)
+def _member_of(kind: pa.DataType) -> int | None:
+    return next((n for n, one_of in _MEMBERS if _is(kind, one_of)), None)
+
+
 def _order(value: pa.Scalar) -> Any:
     if pa.types.is_temporal(value.type):
         return value.value
@@ -251,7 +256,7 @@ def _wrapped(value: pa.Scalar | None, rounding: str) -> dict[str, Any] | None:
     if value is None or not value.is_valid:
         return None
     kind = value.type
-    member = next((n for n, one_of in _MEMBERS if _is(kind, one_of)), None)
+    member = _member_of(kind)
     if member is None:
         return None
     if pa.types.is_decimal128(kind):

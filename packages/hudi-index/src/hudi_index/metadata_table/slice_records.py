@@ -20,25 +20,32 @@ from hudi_format.avro.decoder import Decoder
 from hudi_format.errors import CorruptFileError, HudiError, UnsupportedError
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.records import decode_entries
+from hudi_format.hfile.trailer import BLOOM_BLOCK, BLOOM_TYPE
 from hudi_format.log.block import BlockType
 from hudi_format.log.delete_block import read_deletes
 from hudi_format.log.scanner import BlockScope, SliceLog
 from hudi_format.model import FileSlice
 from hudi_format.storage.protocol import Storage
+from hudi_index.bloom.filter import DYNAMIC, SIMPLE, parse_filter
 from hudi_index.metadata_table.merger import FILES, STATS, combine_files, combine_stats
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Choice of records: of `keys`, of keys that begin with one of `prefixes`, or all."""
+    """Choice of records: of `keys`, of keys that begin with one of `prefixes`, or all.
+
+    Attributes:
+        is_rare: few of the keys are there, so that the bloom filter of an HFile that has one is asked first.
+    """
 
     keys: Sequence[str] | pa.Array | None = None
     prefixes: Sequence[str] | None = None
+    is_rare: bool = False
 
     def of(self, file: HFileReader) -> Iterator[pa.RecordBatch]:
         """Entries of an HFile."""
         if self.keys is not None:
-            yield from file.lookup(self.keys).to_batches()
+            yield from file.lookup(_screened(file, self.keys) if self.is_rare else self.keys).to_batches()
         elif self.prefixes is not None:
             yield from file.prefix(self.prefixes).to_batches()
         else:
@@ -55,7 +62,21 @@ class Wanted:
         return pa.array(np.ones(len(keys), dtype=bool))
 
 
+def _screened(file: HFileReader, keys: Sequence[str] | pa.Array) -> Sequence[str] | pa.Array:
+    """The keys that an HFile's bloom filter does not rule out; all of few, and where it has none that is known."""
+    code = file.file_info.get(BLOOM_TYPE, b"").decode("ascii", "replace")
+    if len(keys) < _SCREENED or code not in (SIMPLE, DYNAMIC):
+        return keys
+    text = file.meta_block(BLOOM_BLOCK)
+    if text is None:
+        return keys
+    given = keys if isinstance(keys, pa.Array) else pa.array(keys, pa.string())
+    return given.filter(parse_filter(text.decode("ascii", "replace"), code).might_contain(given))
+
+
 ALL = Wanted()
+_SCREENED = 8
+"""Keys from which on a filter is read for them, which is as long as some blocks."""
 HELD_LOG_BYTES = 16 << 20
 """Log files of a slice that `OpenedSlices` holds in memory, unless told otherwise."""
 

@@ -25,7 +25,7 @@ from hudi_format.parquet.footer import open_parquet
 from hudi_format.storage.open import flush
 from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table import records as r
-from hudi_index.metadata_table.encoding import hfile_of
+from hudi_index.metadata_table.encoding import base_file_of
 from hudi_index.metadata_table.index_records import location_records, written_schema
 from hudi_index.metadata_table.keys import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from hudi_index.metadata_table.slice_records import ALL, read_slices
@@ -173,7 +173,7 @@ def write_content(
             continue
         file_id = k.file_group_id(partition, number)
         name = base_file_name(file_id, _BASE_TOKEN, instant, "hfile")
-        data = hfile_of(content)
+        data = base_file_of(content)
         check()
         path = join_path(partition, name)
         own.storage.create(path, data)

@@ -22,7 +22,7 @@ from hudi_format.log.writer import LogWriter
 from hudi_format.model import WriteStat, join_path
 from hudi_format.storage.open import flush, open_beside
 from hudi_index.metadata_table import keys as k
-from hudi_index.metadata_table.encoding import file_records, hfile_of
+from hudi_index.metadata_table.encoding import base_file_of, file_records
 from hudi_index.metadata_table.index_records import location_records
 from hudi_timeline import table_config
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
@@ -229,7 +229,7 @@ def write_partition(
             written = [w.file.path for w in writer.close()]
         if content.num_rows:
             name = base_file_name(file_id, _BASE_TOKEN, instant, "hfile")
-            data = hfile_of(content)
+            data = base_file_of(content)
             storage.create(join_path(partition, name), data)
             written.append(join_path(partition, name))
             stats.append(base_file_stat(partition, file_id, name, content.num_rows, len(data)))

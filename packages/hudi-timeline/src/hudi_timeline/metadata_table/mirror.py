@@ -134,7 +134,7 @@ def _known_elsewhere(snapshot: TableSnapshot, own: OwnTable, changes: KeyChanges
     if not len(fresh):
         return ""
     seen = replace(snapshot, config=metadata_config.as_completed(snapshot.config, [RECORD_INDEX]))
-    found = MetadataTable.of(seen, own.snapshot).lookup(RECORD_INDEX, fresh)
+    found = MetadataTable.of(seen, own.snapshot).lookup(RECORD_INDEX, fresh, is_rare=True)
     return str(found.column("key")[0].as_py()) if found.num_rows else ""
 
 

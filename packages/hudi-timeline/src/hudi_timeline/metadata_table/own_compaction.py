@@ -22,7 +22,7 @@ from hudi_format.file_names import base_file_name, parse_base_file
 from hudi_format.log.scanner import BlockScope
 from hudi_format.model import FileSlice, WriteStat, join_path
 from hudi_format.storage.open import flush
-from hudi_index.metadata_table.encoding import hfile_of, record_schema
+from hudi_index.metadata_table.encoding import base_file_of, record_schema
 from hudi_index.metadata_table.index_records import plain_schema, written_schema
 from hudi_index.metadata_table.keys import FILES, RECORD_INDEX
 from hudi_index.metadata_table.slice_records import read_records
@@ -157,7 +157,7 @@ def _merge(own: OwnTable, part: FileSlice, instant: str) -> WriteStat | None:
         return None
     name = base_file_name(part.file_id, "0-0-0", instant, "hfile")
     markers.create(storage, instant, part.partition, name, markers.MERGE)
-    content = hfile_of(rows)
+    content = base_file_of(rows)
     path = join_path(part.partition, name)
     storage.create(path, content)
     flush(storage, [path])

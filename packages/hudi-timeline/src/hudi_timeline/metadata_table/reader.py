@@ -167,10 +167,15 @@ class MetadataTable:
                 remedy=f"it has {', '.join(self.partitions) or 'no partition that is'}.",
             )
 
-    def lookup(self, partition: str, keys: pa.Array | pa.ChunkedArray | Sequence[str]) -> pa.Table:
+    def lookup(
+        self, partition: str, keys: pa.Array | pa.ChunkedArray | Sequence[str], *, is_rare: bool = False
+    ) -> pa.Table:
         """Records of keys, in no order; absent keys give no row.
 
         Reads the blocks of base files and logs that may hold them.
+
+        Args:
+            is_rare: as of `Wanted`.
 
         Returns:
             columns as `hudi_index.metadata_table.records.schema_of` says.
@@ -182,16 +187,16 @@ class MetadataTable:
         given = keys if isinstance(keys, (pa.Array, pa.ChunkedArray)) else pa.array(keys, pa.string())
         wanted = k.sorted_keys(given)
         if len(slices) == 1:
-            return self._read(partition, [(slices[0], wanted)])
+            return self._read(partition, [(slices[0], wanted)], is_rare)
         hashed = wanted
         if partition.startswith(k.SECONDARY_INDEX):
             hashed = k.sharded_part(wanted, by_value=self.by_value)
         shards = k.shards(hashed, len(slices))
         parts = [(slices[n], wanted.filter(pa.array(shards == n))) for n in np.unique(shards).tolist()]
-        return self._read(partition, parts)
+        return self._read(partition, parts, is_rare)
 
-    def _read(self, partition: str, parts: Iterable[tuple[FileSlice, pa.Array]]) -> pa.Table:
-        chosen = [(s, Wanted(keys=own)) for s, own in parts if len(own)]
+    def _read(self, partition: str, parts: Iterable[tuple[FileSlice, pa.Array]], is_rare: bool) -> pa.Table:
+        chosen = [(s, Wanted(keys=own, is_rare=is_rare)) for s, own in parts if len(own)]
         return read_slices(self.storage, chosen, self.scope, schema_of(partition))
 
     def by_prefix(self, partition: str, prefixes: Sequence[str]) -> pa.Table:
