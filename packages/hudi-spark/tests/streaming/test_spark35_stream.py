@@ -4,20 +4,59 @@ import threading
 
 import pytest
 
+from hudi_format.errors import UnsupportedError
 from hudi_format.storage.open import open_storage
 from hudi_spark.streaming.offset_files import ERROR
 from hudi_spark.streaming.spark35_stream import Follower
+from hudi_spark.streaming.table_stream import START
 
 
 class Stream:
     uri = "a table"
 
+    def __init__(self, *offsets):
+        self.offsets = list(offsets)
+
+    def initial(self):
+        return START
+
     def latest(self):
-        raise ValueError("no such thing")
+        if not self.offsets:
+            raise ValueError("no such thing")
+        return self.offsets.pop(0) if len(self.offsets) > 1 else self.offsets[0]
 
 
 class Query:
     isActive = True
+
+
+def steps(folder):
+    return sorted(f.name.removesuffix(".hudi").split("_", 1)[1] for f in folder.iterdir())
+
+
+def test_a_query_finds_no_steps_of_an_earlier_one(tmp_path):
+    follower = Follower(Stream("1", "2", "3"), "abcdefabcdef", str(tmp_path), poll_s=60)
+    for last in ("1", "2", "3"):
+        follower.begin(None)
+        follower.step()
+        assert steps(tmp_path) == [f"{START}_{START}", f"{START}_{last}"]
+        query = Query()
+        follower.follow(query)
+        query.isActive = False
+
+
+def test_a_frame_has_one_query_at_a_time(tmp_path):
+    follower = Follower(Stream("1"), "abcdefabcdef", str(tmp_path), poll_s=0.001)
+    follower.begin(None)
+    query = Query()
+    follower.follow(query)
+    with pytest.raises(UnsupportedError, match="one query at a time"):
+        follower.begin(None)
+    query.isActive = False
+    thread = follower.thread
+    follower.begin(None)
+    assert not thread.is_alive()
+    assert steps(tmp_path) == [f"{START}_{START}"]
 
 
 @pytest.mark.req("IN-14")

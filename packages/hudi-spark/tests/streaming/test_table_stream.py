@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import ConflictingOptionError, NotAHudiTableError
+from hudi_format.errors import ConflictingOptionError, NotAHudiTableError, UnsupportedError
 from hudi_spark.runtime.settings import HAS_DATA_SOURCES
 from hudi_timeline.table import HudiTable
 from hudi_timeline.timeline.instant import next_instant
@@ -142,6 +142,31 @@ def test_a_running_query_follows_the_table(spark, table, path, tmp_path):
         assert sorted(seen) == ["0", "1", "2", "3"]
     finally:
         query.stop()
+
+
+@pytest.mark.skipif(HAS_DATA_SOURCES, reason="there each query has a reader of its own")
+def test_queries_of_one_frame_get_each_change_once(spark, table, path, tmp_path):
+    """One after the other, with checkpoints of their own; two at once are refused."""
+    table.upsert(rows("1"))
+    frame = spark.readStream.format("hudi").options(**POLL).load(path)
+    seen = {"a": [], "b": []}
+
+    def start(name, **trigger):
+        write = frame.writeStream.foreachBatch(lambda f, _: seen[name].extend(r.id for r in f.collect()))
+        return write.option("checkpointLocation", str(tmp_path / name)).trigger(**trigger).start()
+
+    for number in ("2", "3"):
+        for name in seen:
+            query = start(name, availableNow=True)
+            assert query.awaitTermination(400), "the query came to its end"
+        table.upsert(rows(number))
+    assert {name: sorted(ids) for name, ids in seen.items()} == {"a": ["1", "2"], "b": ["1", "2"]}
+    running = start("a", processingTime="100 milliseconds")
+    try:
+        with pytest.raises(UnsupportedError, match="load the stream again for each query"):
+            start("b", availableNow=True)
+    finally:
+        running.stop()
 
 
 def test_what_no_stream_is_refused(spark, path, table):

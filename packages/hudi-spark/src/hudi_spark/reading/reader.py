@@ -43,6 +43,7 @@ from hudi_spark.reading.logged_slices import (
 from hudi_spark.reading.parquet_scan import base_files, lacks_file_system
 from hudi_spark.reading.partition_columns import partition_columns
 from hudi_spark.reading.read_tasks import ReadFiles, Task, grouped
+from hudi_spark.reading.user_schema import UserSchema
 from hudi_spark.runtime.options import merged, session_options, table_path, take_option
 from hudi_spark.runtime.python_workers import Work, in_workers
 from hudi_spark.types import promoted, to_spark_schema, to_spark_type
@@ -100,10 +101,10 @@ def load_frame(
     uri, given = _base_path(spark, path, merged(session_options(spark), options))
     config = parse_read_options(without_hadoop_options(given))
     table = HudiTable.open(uri, options=hadoop_options(given))
-    wanted = None if schema is None else _struct_type(spark, schema)
+    wanted = None if schema is None else UserSchema.of(spark, schema)
     scan = _scan(table, config, wanted)
     frame = frame_of(spark, scan, hadoop_options(given))
-    return frame if wanted is None else frame.select(*_chosen(frame.schema, wanted))
+    return frame if wanted is None else frame.select(*wanted.columns(frame.schema))
 
 
 def _base_path(
@@ -143,27 +144,12 @@ def _base_path(
     return base, {**options, PATHS: ",".join(paths)}
 
 
-def _struct_type(spark: SparkSession, schema: Any) -> T.StructType:
-    return schema if isinstance(schema, T.StructType) else spark.createDataFrame([], schema).schema
-
-
-def _scan(table: HudiTable, config: ReadConfig, wanted: T.StructType | None) -> Scan:
+def _scan(table: HudiTable, config: ReadConfig, wanted: UserSchema | None) -> Scan:
     """The scan of the options; with a user schema, only its columns are read."""
     scan = scan_for(table, config)
     if wanted is None:
         return scan
-    return scan_for(table, config, [f.name for f in wanted.fields if f.name in scan.schema.names])
-
-
-def _chosen(have: T.StructType, wanted: T.StructType) -> list[Column]:
-    out = []
-    for field in wanted.fields:
-        if field.name in have.names:
-            column = promoted(F.col(f"`{field.name}`"), have[field.name].dataType, field.dataType)
-        else:
-            column = F.lit(None).cast(field.dataType)
-        out.append(column.alias(field.name))
-    return out
+    return scan_for(table, config, wanted.names(scan.schema.names))
 
 
 def frame_of(spark: SparkSession, scan: Scan, hadoop: Mapping[str, str]) -> DataFrame:

@@ -13,7 +13,7 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import redirect_stdout
+from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,7 @@ from hudi_format.schema.evolution import conform
 from hudi_format.storage.open import open_storage
 from hudi_spark.reading.parquet_scan import WHOLE
 from hudi_spark.reading.read_tasks import grouped
+from hudi_spark.reading.user_schema import UserSchema
 from hudi_spark.runtime.options import merged, session_options, table_path, take_option
 from hudi_spark.runtime.python_workers import in_workers
 from hudi_spark.streaming.offset_files import ERROR, OffsetFile, create, finished, given_out, stream_id
@@ -89,7 +90,7 @@ class ReadPlanned:
 
 @dataclass
 class Follower:
-    """A loaded stream and its folder of offset files."""
+    """A loaded stream and its folder of offset files, which one query at a time reads."""
 
     stream: TableStream
     id: str
@@ -97,9 +98,17 @@ class Follower:
     poll_s: float
     last: str = ""
     stopped: threading.Event = field(default_factory=threading.Event)
+    query: StreamingQuery | None = None
+    thread: threading.Thread | None = None
+    starting: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, checkpoint: str | None) -> None:
-        """Restore offsets from the checkpoint, and the offset files of unfinished batches."""
+        """Restore offsets from the checkpoint, and the offset files of unfinished batches.
+
+        Raises:
+            UnsupportedError: another query reads the folder, and would take these steps for its own.
+        """
+        self._end()
         self.last = ""
         if checkpoint:
             storage = open_storage(checkpoint, options=dict(self.stream.options))
@@ -121,6 +130,23 @@ class Follower:
             self.last = self.stream.initial()
             create(self.folder, OffsetFile(self.id, self.last, self.last).name)
 
+    def _end(self) -> None:
+        """Take away what an earlier query of this folder has left, which has begun where this one need not."""
+        if self.query is not None and self.query.isActive:
+            raise UnsupportedError(
+                "a frame of a table stream is for one query at a time, and one that runs has it",
+                table=self.stream.uri,
+                remedy="load the stream again for each query, or write to several sinks in one foreachBatch.",
+            )
+        self.stopped.set()
+        if self.thread is not None:
+            self.thread.join()
+        self.stopped, self.thread, self.query = threading.Event(), None, None
+        folder = open_storage(self.folder)
+        for entry in folder.list(""):
+            if OffsetFile.parse(entry.name) is not None:
+                folder.delete(entry.name)
+
     def step(self) -> None:
         """Create an offset file for new commits."""
         latest = self.stream.latest()
@@ -130,10 +156,11 @@ class Follower:
 
     def follow(self, query: StreamingQuery) -> None:
         """Create offset files until the query ends; a long failure to read the table fails it."""
+        stopped, self.query = self.stopped, query
 
         def run() -> None:
             failed = 0
-            while not self.stopped.wait(self.poll_s) and query.isActive:
+            while not stopped.wait(self.poll_s) and query.isActive:
                 try:
                     self.step()
                     failed = 0
@@ -147,7 +174,8 @@ class Follower:
                     self._fail(e)
                     raise
 
-        threading.Thread(target=run, name=f"hudi-stream-{self.id}", daemon=True).start()
+        self.thread = threading.Thread(target=run, name=f"hudi-stream-{self.id}", daemon=True)
+        self.thread.start()
 
     def _fail(self, error: BaseException) -> None:
         """Fail the query with an error's text."""
@@ -174,9 +202,9 @@ def load_stream(
     uri = table_path(spark, path, what="load")
     stream = TableStream.of(uri, with_allowed_merge(uri, given))
     full = stream.scan(START, START).schema
-    if schema is not None:
-        names = spark.createDataFrame([], schema).schema.names
-        full = pa.schema([full.field(n) for n in names if n in full.names])
+    wanted = None if schema is None else UserSchema.of(spark, schema)
+    if wanted is not None:
+        full = pa.schema([full.field(n) for n in wanted.names(full.names)])
     id = stream_id(stream.open().uri, stream.config.incremental_format)
     folder = _folder(spark, folder)
     with _lock:
@@ -190,7 +218,8 @@ def load_stream(
     )
     planned = in_workers(marks, PlanMarkers(stream, tuple(full.names)), "tasks binary")
     spread = planned.repartition(max(2, spark.sparkContext.defaultParallelism))
-    return in_workers(spread, ReadPlanned(full), to_spark_schema(full))
+    rows = in_workers(spread, ReadPlanned(full), to_spark_schema(full))
+    return rows if wanted is None else rows.select(*wanted.columns(rows.schema))
 
 
 def _folder(spark: SparkSession, given: str | None) -> str:
@@ -235,12 +264,17 @@ def following(
     if checkpoint is None and folder and name:
         checkpoint = f"{folder}/{name}"
     followers = _of(frame)
-    for follower in followers:
-        follower.begin(checkpoint)
-        follower.step()
-    query = start()
-    for follower in followers:
-        follower.follow(query)
+    if not followers:
+        return start()
+    with ExitStack() as held:
+        for follower in followers:  # of two starts of one frame, the second finds the query of the first
+            held.enter_context(follower.starting)
+        for follower in followers:
+            follower.begin(checkpoint)
+            follower.step()
+        query = start()
+        for follower in followers:
+            follower.follow(query)
     return query
 
 

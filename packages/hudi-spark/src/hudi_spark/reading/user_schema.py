@@ -1,0 +1,82 @@
+"""Columns in the schema that a read was given, by name at every depth.
+
+Spark's file sources find columns and fields by name, in any case unless the session distinguishes them, and give null
+for what a file lacks.  A cast between structs goes by place, and so must not be used.
+
+Source: Spark's SQL configuration, `spark.sql.caseSensitive`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from hudi_spark.types import promoted
+
+CASE_SENSITIVE = "spark.sql.caseSensitive"
+
+
+@dataclass(frozen=True)
+class UserSchema:
+    """A schema that a read was given."""
+
+    wanted: T.StructType
+    case_sensitive: bool
+
+    @classmethod
+    def of(cls, spark: SparkSession, given: T.StructType | str) -> UserSchema:
+        """The schema of a StructType or DDL text."""
+        wanted = given if isinstance(given, T.StructType) else spark.createDataFrame([], given).schema
+        return cls(wanted, spark.conf.get(CASE_SENSITIVE, "false") == "true")
+
+    def names(self, have: Sequence[str]) -> list[str]:
+        """Those of some names that the schema asks for, each once; one at least.
+
+        Batches that cross to Spark without any column lose their rows.
+        """
+        found = (self._same(field.name, have) for field in self.wanted.fields)
+        return list(dict.fromkeys(name for name in found if name is not None)) or list(have[:1])
+
+    def columns(self, have: T.StructType) -> list[Column]:
+        """The schema's columns of a frame's."""
+        out = []
+        for field in self.wanted.fields:
+            name = self._same(field.name, have.names)
+            if name is None:
+                column = F.lit(None).cast(field.dataType)
+            else:
+                column = self._column(F.col(f"`{name}`"), have[name].dataType, field.dataType)
+            out.append(column.alias(field.name))
+        return out
+
+    def _same(self, name: str, have: Sequence[str]) -> str | None:
+        if name in have or self.case_sensitive:
+            return name if name in have else None
+        return next((n for n in have if n.lower() == name.lower()), None)
+
+    def _column(self, column: Column, own: T.DataType, wanted: T.DataType) -> Column:
+        if own.simpleString() == wanted.simpleString():
+            return column
+        if isinstance(own, T.StructType) and isinstance(wanted, T.StructType):
+            fields = [self._field(column, own, field) for field in wanted.fields]
+            return F.when(column.isNotNull(), F.struct(*fields))
+        if isinstance(own, T.ArrayType) and isinstance(wanted, T.ArrayType):
+            return F.transform(column, lambda e: self._column(e, own.elementType, wanted.elementType))
+        if isinstance(own, T.MapType) and isinstance(wanted, T.MapType):
+            if own.keyType.simpleString() != wanted.keyType.simpleString():
+                column = F.transform_keys(column, lambda k, v: self._column(k, own.keyType, wanted.keyType))
+            return F.transform_values(column, lambda k, v: self._column(v, own.valueType, wanted.valueType))
+        return promoted(column, own, wanted)
+
+    def _field(self, column: Column, own: T.StructType, wanted: T.StructField) -> Column:
+        name = self._same(wanted.name, own.names)
+        if name is None:
+            return F.lit(None).cast(wanted.dataType).alias(wanted.name)
+        return self._column(column.getField(name), own[name].dataType, wanted.dataType).alias(wanted.name)
+
+
+__all__ = ["CASE_SENSITIVE", "UserSchema"]
