@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import hudi_spark
-from hudi_format.errors import RecordKeyError
+from hudi_format.errors import RecordKeyError, WriteFailedError
 from hudi_spark.writing import engine
 from hudi_timeline import HudiTable
 
@@ -137,6 +137,67 @@ def test_an_input_that_differs_each_time_it_is_evaluated_is_evaluated_once(spark
     assert (first.inserted, first.updated) == (5000, 0)
     got = spark.read.format("hudi").load(path)
     assert got.agg(F.count("id"), F.countDistinct("id")).collect() == [(10000, 10000)]
+
+
+def in_another_order(batches):
+    """The rows of a partition, in an order that differs each time."""
+    rows = pa.Table.from_batches(list(batches))
+    yield from rows.take(pa.array(random.sample(range(rows.num_rows), rows.num_rows))).to_batches()
+
+
+def lose_what_is_kept(spark, monkeypatch, rows_only):
+    """Lose the kept rows, and the places of their keys, before they are written, as with an executor."""
+    context, write = spark.sparkContext._jsc, engine.SparkEngine.write
+
+    def losing(self, *args):
+        kept = sorted(context.getPersistentRDDs())
+        for number in kept[:1] if rows_only else kept:
+            context.sc().env().blockManager().master().removeRdd(number, True)
+        return write(self, *args)
+
+    monkeypatch.setattr(engine.SparkEngine, "write", losing)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        "SIMPLE",
+        "GLOBAL_SIMPLE",
+        *(pytest.param(i, marks=pytest.mark.slow) for i in ("BLOOM", "RECORD_INDEX")),
+    ],
+)
+def test_rows_that_are_lost_and_come_in_another_order_get_no_others_places(spark, path, monkeypatch, index):
+    given = {"hoodie.index.type": index, "hoodie.metadata.enable": str(index == "RECORD_INDEX").lower()}
+    if index == "RECORD_INDEX":
+        given["hoodie.metadata.record.index.enable"] = "true"
+    if index == "SIMPLE":
+        monkeypatch.setattr(engine, "SENT_KEYS", 0)  # Spark's own join finds the places
+    rows = spark.range(0, 200, 1, 2).selectExpr("cast(id as string) id", "'p' p", "1 ts")
+    more = spark.range(0, 400, 1, 2).selectExpr("cast(id as string) id", "'p' p", "2 ts")
+
+    def upsert(frame):
+        frame.write.format("hudi").options(**OPTIONS, **given).mode("append").save(path)
+
+    def count():
+        return (
+            spark.read.format("hudi")
+            .load(path)
+            .agg(F.count("id"), F.countDistinct("id"), F.max("ts"))
+            .collect()
+        )
+
+    upsert(rows)
+    with monkeypatch.context() as during:
+        lose_what_is_kept(spark, during, rows_only=True)
+        with pytest.raises(WriteFailedError, match="came in another order"):
+            upsert(more.mapInArrow(in_another_order, more.schema))
+        assert count() == [(200, 200, 1)]
+        upsert(more.where("id < 300"))  # in the same order
+    assert count() == [(300, 300, 2)]
+    with monkeypatch.context() as during:
+        lose_what_is_kept(spark, during, rows_only=False)
+        upsert(more)
+    assert count() == [(400, 400, 2)]
 
 
 @pytest.mark.req("NEW-36")

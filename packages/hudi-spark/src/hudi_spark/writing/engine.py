@@ -51,7 +51,7 @@ from hudi_spark.writing.key_columns import (
     refuse_untold,
     refused_field,
 )
-from hudi_spark.writing.key_lookup import ROW_ID, Lookup, one_per_key
+from hudi_spark.writing.key_lookup import ROW_ID, Lookup, checksum, of_their_keys, one_per_key
 from hudi_spark.writing.stored_keys import FILE_ID, file_id, stored_keys
 from hudi_spark.writing.table_services import run_slices
 from hudi_spark.writing.validation import SparkQueries, SparkScreened, spark_queries
@@ -288,11 +288,11 @@ class SparkEngine:
         stored = stored_keys(self._spark, storage, latest, self._hadoop, task.virtual)
         on = [RECORD_KEY, PARTITION_PATH]
         keys = frame.rows.select(*on, ROW_ID)
-        found = stored.join(F.broadcast(keys) if few else keys, on).select(ROW_ID, file_id())
+        found = stored.join(F.broadcast(keys) if few else keys, on).select(ROW_ID, checksum(), file_id())
         # Kept, because it is used twice, for the profile and for the write; the joined rows are made twice
         # instead, the first time without their columns.
         tags = self._keep(found, frame.rows.storageLevel)
-        rows = frame.rows.join(F.broadcast(tags) if few else tags, ROW_ID, "left")
+        rows = of_their_keys(frame.rows.join(F.broadcast(tags) if few else tags, ROW_ID, "left"))
         rows = rows.withColumn(FILE_ID, F.coalesce(F.col(FILE_ID), F.lit("")))
         return replace(frame, rows=rows, tagged=True)
 

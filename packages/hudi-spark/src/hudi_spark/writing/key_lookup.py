@@ -6,6 +6,9 @@ back the keys that it found with their places.  Of the incoming rows only keys c
 files only footers and key columns are read, and nothing passes through the driver.
 
 With the record index each task gets the keys of some of its shards instead, once each, and reads the index.
+
+A place is that of a row's number, which stands for a key only as long as the rows are kept.  Where an executor is lost
+with some of them, Spark evaluates these again, maybe in another order: so each place has its key's checksum.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from hudi_format.errors import WriteFailedError
 from hudi_format.keygen.record_keys import nested_column
 from hudi_format.merge.payloads import IS_DELETED
 from hudi_format.merge.record_merger import combine
@@ -27,6 +31,7 @@ from hudi_format.model import BaseFile
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
+from hudi_index.hashing.java import crc32
 from hudi_index.lookup import FileLookup, LookupCount, LookupTask, surviving, with_equal_keys
 from hudi_index.record_index import KeyLocator, shards_by_task
 from hudi_index.tagging import MOVED, STORED_IN, record_kinds
@@ -42,9 +47,12 @@ _PATH = "_hudi_path"
 _LOGGED = "_hudi_logged"
 # Whether a log has deleted the record since.
 _DEAD = "_hudi_dead"
+# Checksum of the key that was found.
+_CHECKSUM = "_hudi_checksum"
 _FOUND = T.StructType(
     [
         T.StructField(ROW_ID, T.LongType()),
+        T.StructField(_CHECKSUM, T.LongType()),
         T.StructField(FILE_ID, T.StringType()),
         T.StructField(_DEAD, T.BooleanType()),
     ]
@@ -108,6 +116,7 @@ class Lookup:
 
         With a global index also with `MOVED`, and with the partition that they go to.
         """
+        joined = of_their_keys(joined)
         if self._task.is_global:
             return _sent_on(joined, self._task)
         return joined.withColumn(FILE_ID, F.coalesce(F.col(FILE_ID), F.lit("")))
@@ -128,9 +137,10 @@ class Lookup:
         if self._task.logged is None:
             return found.drop(_DEAD)
         places = F.collect_list(F.struct(FILE_ID, _DEAD))
-        counted = found.groupBy(ROW_ID).agg(places.alias(_PLACES))
+        counted = found.groupBy(ROW_ID, _CHECKSUM).agg(places.alias(_PLACES))
         alive = F.explode(_that_count(F.col(_PLACES), self._task)).alias(_GOES)
-        return counted.select(ROW_ID, alive).select(ROW_ID, F.col(f"{_GOES}.{FILE_ID}").alias(FILE_ID))
+        file = F.col(f"{_GOES}.{FILE_ID}").alias(FILE_ID)
+        return counted.select(ROW_ID, _CHECKSUM, alive).select(ROW_ID, _CHECKSUM, file)
 
     def _with_slots(self, keys: DataFrame, of_partition: Mapping[str, list[int]]) -> DataFrame:
         """Each key once per task with files of its partition."""
@@ -171,8 +181,8 @@ class Lookup:
 
     def _grouped(self, found: DataFrame) -> DataFrame:
         """All places of each row."""
-        place = F.struct(*(n for n in _found(self._task).names if n != ROW_ID))
-        return found.groupBy(ROW_ID).agg(F.collect_list(place).alias(_PLACES))
+        place = F.struct(*(f.name for f in _place(self._task)))
+        return found.groupBy(ROW_ID, _CHECKSUM).agg(F.collect_list(place).alias(_PLACES))
 
     def _over_all(self, rows: DataFrame, files: Mapping[str, Sequence[BaseFile]]) -> DataFrame:
         task = self._task
@@ -191,6 +201,34 @@ def _found(task: LookupTask) -> T.StructType:
     return _FOUND_FILES if _needs_stored(task) else _FOUND_GLOBAL
 
 
+def _place(task: LookupTask) -> T.StructType:
+    return T.StructType([f for f in _found(task).fields if f.name not in (ROW_ID, _CHECKSUM)])
+
+
+def checksum() -> Column:
+    """Checksum of a row's key, as `_checksums`."""
+    return F.crc32(F.col(RECORD_KEY).cast("binary")).alias(_CHECKSUM)
+
+
+def _checksums(keys: pa.Array | pa.ChunkedArray) -> pa.Array:
+    sums: pa.Array = crc32(keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys)
+    return sums.cast(pa.int64())
+
+
+def of_their_keys(joined: DataFrame) -> DataFrame:
+    """Rows joined with places, all of which are those of their own keys; else the job fails.
+
+    Without this a row would take the place of another one, and be there a second time beside itself.
+    """
+    error = WriteFailedError(
+        "rows that Spark lost, with an executor, came in another order when it evaluated them again",
+        remedy="run the write again; nothing of it is visible. Where this happens often, save the rows first.",
+    )
+    other = F.raise_error(f"{type(error).__module__}.{type(error).__name__}: {error}").cast("boolean")
+    same = F.col(_CHECKSUM).isNull() | (F.col(_CHECKSUM) == checksum())
+    return joined.where(F.when(same, F.lit(True)).otherwise(other)).drop(_CHECKSUM)
+
+
 def _needs_stored(task: LookupTask) -> bool:
     """Whether rows may need a merge with stored ones before writing (`STORED_IN`)."""
     return task.takes_values_along or task.renews_stored
@@ -198,8 +236,7 @@ def _needs_stored(task: LookupTask) -> bool:
 
 def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
     """Rows with the locations of their keys, once per target."""
-    place_type = T.StructType([f for f in _found(task).fields if f.name != ROW_ID])
-    places = F.coalesce(F.col(_PLACES), F.array().cast(T.ArrayType(place_type)))
+    places = F.coalesce(F.col(_PLACES), F.array().cast(T.ArrayType(_place(task))))
     if task.logged is not None:
         places = _that_count(places, task)
     # A place without a file: another row of the key is kept.
@@ -368,6 +405,7 @@ class FindInPartitions:
                 at, dead = _counting(lookup, file, at)
                 columns = [
                     pa.array(mine_ids[at]),
+                    _checksums(lookup.keys.take(pa.array(at))),
                     pa.repeat(pa.scalar(file.file_id), len(at)),
                     pa.array(dead),
                 ]
@@ -396,11 +434,10 @@ class FindEverywhere:
     def _find(self, slot: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         task = self.task
         rows, ordering, lost = _kept(rows, task)
-        if len(lost) and slot == self.first:
-            yield _places(task, lost, None)
+        if lost.num_rows and slot == self.first:
+            yield _places(task, lost, None, None)
         compares = task.compares_stored and ordering is not None
         lookup = FileLookup(self.storage, rows.column(RECORD_KEY), task, ordering if compares else None)
-        ids = rows.column(ROW_ID).to_numpy()
         codes, known = _codes(rows)
         verdicts: dict[str, str] = {}
         for file in self.groups[slot]:
@@ -415,7 +452,7 @@ class FindEverywhere:
             kept, dead = _counting(lookup, file, at)
             if stays is not None:
                 stays = stays[np.isin(at, kept)]
-            yield _places(task, ids[kept], file, stays, dead)
+            yield _places(task, rows, kept, file, stays, dead)
         self.verdicts.add(verdicts)
 
 
@@ -460,8 +497,8 @@ class FindByIndex:
     def _find(self, slot: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         task = self.task
         rows, ordering, lost = _kept(rows, task)
-        if len(lost):
-            yield _places(task, lost, None)
+        if lost.num_rows:
+            yield _places(task, lost, None, None)
         compares = task.compares_stored and ordering is not None
         lookup = FileLookup(self.storage, rows.column(RECORD_KEY), task, ordering if compares else None)
         told = lookup.places()
@@ -479,7 +516,6 @@ class FindByIndex:
                     group = (file.partition, file.file_id)
                     held[group] = np.union1d(held[group], alive) if group in held else alive
             self.verdicts.add(verdicts)
-        ids = rows.column(ROW_ID).to_numpy()
         codes, known = _codes(rows)
         bases = {(f.partition, f.file_id): f for of in self.files.values() for f in of}
         for (partition, file_id), mine in held.items():
@@ -491,14 +527,14 @@ class FindByIndex:
             at = with_equal_keys(mine, lookup.same_keys)
             if stays is not None:
                 stays = np.isin(at, with_equal_keys(mine[stays], lookup.same_keys))
-            yield _places(task, ids[at], file, stays)
+            yield _places(task, rows, at, file, stays)
 
 
-def _kept(rows: pa.Table, task: LookupTask) -> tuple[pa.Table, pa.ChunkedArray | pa.Array | None, np.ndarray]:
-    """Rows of which one is kept per key, in order, with ordering values; and the ids of the others."""
+def _kept(rows: pa.Table, task: LookupTask) -> tuple[pa.Table, pa.ChunkedArray | pa.Array | None, pa.Table]:
+    """Rows of which one is kept per key, in order, with ordering values; and the others."""
     rows = rows.sort_by(ROW_ID)
     ordering = _ordering(rows, task)
-    lost = np.empty(0, dtype=np.int64)
+    lost = rows.slice(0, 0)
     if not task.combine or task.fills_within:
         return rows, ordering, lost
     keep = surviving(rows.column(RECORD_KEY), task, ordering)
@@ -506,22 +542,26 @@ def _kept(rows: pa.Table, task: LookupTask) -> tuple[pa.Table, pa.ChunkedArray |
         return rows, ordering, lost
     others = np.ones(rows.num_rows, dtype=bool)
     others[keep] = False
-    lost = rows.column(ROW_ID).to_numpy()[others]
+    lost = rows.take(pa.array(np.flatnonzero(others)))
     picked = pa.array(keep)
     return rows.take(picked), None if ordering is None else ordering.take(picked), lost
 
 
 def _places(
     task: LookupTask,
-    ids: np.ndarray,
+    rows: pa.Table,
+    at: np.ndarray | None,
     file: BaseFile | None,
     stays: np.ndarray | None = None,
     dead: np.ndarray | None = None,
 ) -> pa.RecordBatch:
     """A location for each row; rows without a file are dropped."""
-    n = len(ids)
+    rows = rows.select([ROW_ID, RECORD_KEY])
+    rows = rows if at is None else rows.take(pa.array(at))
+    n = rows.num_rows
     columns = [
-        pa.array(ids),
+        rows.column(ROW_ID).combine_chunks(),
+        _checksums(rows.column(RECORD_KEY)),
         pa.repeat(pa.scalar(None if file is None else file.file_id, pa.string()), n),
         pa.array(np.zeros(n, dtype=bool) if dead is None else dead),
         pa.repeat(pa.scalar(None if file is None else file.partition, pa.string()), n),
