@@ -34,7 +34,7 @@ class UserSchema:
         return cls(wanted, spark.conf.get(CASE_SENSITIVE, "false") == "true")
 
     def names(self, have: Sequence[str]) -> list[str]:
-        """Those of some names that the schema asks for, each once; one at least.
+        """Names that the schema asks for, of those that there are, each once; one at least.
 
         Batches that cross to Spark without any column lose their rows.
         """
@@ -42,7 +42,7 @@ class UserSchema:
         return list(dict.fromkeys(name for name in found if name is not None)) or list(have[:1])
 
     def columns(self, have: T.StructType) -> list[Column]:
-        """The schema's columns of a frame's."""
+        """Columns of the schema, made of a frame's."""
         out = []
         for field in self.wanted.fields:
             name = self._same(field.name, have.names)
