@@ -17,6 +17,7 @@ from hudi_format.model import CDC_MODES
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable
 from hudi_timeline.timeline.commit_metadata import read_commit
+from interop.spark_process import SparkProcessError
 
 SCHEMA = pa.schema(
     [
@@ -230,3 +231,22 @@ def test_what_replaces_file_groups_is_told_as_often(apache, tmp_path, mode):
     assert kinds[0] == kinds[1]
     inserted = [[t for t in told(found) if t.startswith('["i"')] for found in (theirs, ours)]
     assert inserted[0] == inserted[1]
+
+
+@pytest.mark.slow
+def test_apache_hudi_tells_nothing_of_a_log_with_a_delete_of_dms(apache, tmp_path):
+    """Of its own writes either; we tell it."""
+    given = options(
+        "DATA_BEFORE_AFTER", "MERGE_ON_READ",
+        **{"hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.AWSDmsAvroPayload"},
+    )  # fmt: skip
+    for operation, of in (("insert", {"a": "I", "b": "I"}), ("upsert", {"a": "D"})):
+        data = pa.table({"k": list(of), "p": ["p"] * len(of), "ts": [1] * len(of), "Op": list(of.values())})
+        apache.write(tmp_path / "t", data, given | {"hoodie.datasource.write.operation": operation})
+    begin = {"hoodie.datasource.read.begin.instanttime": "000"}
+    with pytest.raises(SparkProcessError, match="No value present"):
+        apache.read(tmp_path / "t", **CDC_QUERY, **begin)
+    told = HudiTable.open(tmp_path / "t").read_changes("000").to_arrow().to_pylist()
+    assert [(c["op"], image(c["before"] or c["after"])["k"]) for c in told] == [
+        ("i", "a"), ("i", "b"), ("d", "a"),
+    ]  # fmt: skip

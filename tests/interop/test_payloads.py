@@ -17,6 +17,7 @@ from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
 from interop import ours
 from interop.rows import assert_same_rows
+from interop.spark_process import SparkProcessError
 
 WRITE = "hoodie.datasource.write."
 PAYLOADS = (
@@ -332,6 +333,70 @@ def test_of_several_log_records_the_last_wins_in_later_releases_only(tmp_path, p
     theirs = pool.get(version).read(tmp_path / "t")
     assert theirs["ts"].to_pylist() == [5 if version == "0.15.0" else 3]
     assert ours.read(tmp_path / "t")["ts"].to_pylist() == [5]
+
+
+MARKED = {
+    "AWSDmsAvroPayload": ("ts", "Op", ("U", "D")),
+    "debezium.PostgresDebeziumAvroPayload": ("_event_lsn", "_change_operation_type", ("u", "d")),
+    "debezium.MySqlDebeziumAvroPayload": ("_event_seq", "_change_operation_type", ("u", "d")),
+}
+
+
+@pytest.mark.parametrize("version", ["0.15.0", pytest.param("1.0.2", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", MARKED)
+def test_a_late_mark_of_deletion_in_a_log_deletes_the_base_row_in_0_15_only(
+    tmp_path, pool, apache, name, version
+):
+    """The writer makes a delete of it, and 1.0.2 compares deletes of the log; we read tables of version 6 as 0.15."""
+    ordering, mark, (update, delete) = MARKED[name]
+    as_value = (lambda n: f"2.{n}") if ordering == "_event_seq" else int
+    options = {**BASE, **MERGE_ON_READ, **payload(name), WRITE + "precombine.field": ordering}
+    writes = [
+        ("insert", {"late": (15, update), "new": (15, update), "kept": (15, update)}),
+        ("upsert", {"late": (13, delete), "new": (17, delete)}),
+    ]
+    for operation, of in writes:
+        rows = [{"id": k, "p": "p", ordering: as_value(n), mark: m} for k, (n, m) in of.items()]
+        apache.write(tmp_path / "t", pa.Table.from_pylist(rows), {**options, WRITE + "operation": operation})
+    theirs = pool.get(version).read(tmp_path / "t")
+    assert sorted(theirs["id"].to_pylist()) == (["kept"] if version == "0.15.0" else ["kept", "late"])
+    assert ours.read(tmp_path / "t")["id"].to_pylist() == ["kept"]
+
+
+def dms(tmp_path, apache, operation, index, **marks):
+    options = {
+        **BASE, **MERGE_ON_READ, **payload("AWSDmsAvroPayload"), WRITE + "operation": operation,
+        "hoodie.index.type": index, "hoodie.bucket.index.num.buckets": "1",
+    }  # fmt: skip
+    rows = [{"id": k, "p": "p", "ts": 1, "Op": mark} for k, mark in marks.items()]
+    apache.write(tmp_path / "t", pa.Table.from_pylist(rows), options)
+
+
+def test_apache_hudi_reads_no_log_with_a_delete_of_dms_whose_key_has_no_base_row(tmp_path, apache):
+    """Of its own writes: with BUCKET a new key goes to the log; we read on."""
+    dms(tmp_path, apache, "upsert", "BUCKET", base="I")
+    dms(tmp_path, apache, "upsert", "BUCKET", logged="I")
+    dms(tmp_path, apache, "delete", "BUCKET", logged="I")
+    with pytest.raises(SparkProcessError, match="No value present"):
+        apache.read(tmp_path / "t")
+    assert ours.read(tmp_path / "t")["id"].to_pylist() == ["base"]
+
+
+@pytest.mark.slow
+def test_nor_one_whose_base_row_a_compaction_has_taken_away(tmp_path, apache):
+    """One that was planned before the second delete of the key was written."""
+    dms(tmp_path, apache, "insert", "BLOOM", kept="I", gone="I")
+    dms(tmp_path, apache, "upsert", "BLOOM", gone="D")
+    apache.sql(f"CREATE TABLE dms USING hudi LOCATION '{tmp_path / 't'}'")
+    given = "hoodie.compact.inline.max.delta.commits=1,hoodie.metadata.enable=false"
+    call = "CALL run_compaction(op => '{}', table => 'dms', options => '" + given + "')"
+    apache.sql(call.format("schedule"))
+    dms(tmp_path, apache, "upsert", "BLOOM", gone="D")
+    assert apache.read(tmp_path / "t")["id"].to_pylist() == ["kept"]
+    apache.sql(call.format("execute"))
+    with pytest.raises(SparkProcessError, match="No value present"):
+        apache.read(tmp_path / "t")
+    assert ours.read(tmp_path / "t")["id"].to_pylist() == ["kept"]
 
 
 @pytest.mark.req("PM-06", "PM-15")

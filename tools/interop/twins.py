@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,9 +29,21 @@ class Twins:
     """Two tables with one history, written in turn."""
 
     def __init__(
-        self, folder: Path, shape: Shape, apache: ApacheHudi, spark: SparkProcess | None = None
+        self,
+        folder: Path,
+        shape: Shape,
+        apache: ApacheHudi,
+        spark: SparkProcess | None = None,
+        *,
+        derived: Callable[[Row], Row] = lambda row: {},
     ) -> None:
-        """Args: spark: writes for us; None for the engine without a JVM."""
+        """Two tables that are not there yet.
+
+        Args:
+            spark: writes for us; None for the engine without a JVM.
+            derived: gives the columns of a row that its other columns say, such as the marks of a payload.
+        """
+        self.derived = derived
         self.paths = (folder / "begun-by-us", folder / "begun-by-apache")
         self.shape, self.apache, self.spark = shape, apache, spark
         plain = replace(shape, partitions=tuple(p.partition(":")[0] for p in shape.partitions))
@@ -39,13 +52,15 @@ class Twins:
         self.step = 0
 
     def new(self, n: int) -> list[Row]:
-        return [self._dated(r) for r in self.rows.new(n)]
+        return [self.completed(r) for r in self.rows.new(n)]
 
     def changed(self, n: int) -> list[Row]:
-        return [self._dated(r) for r in self.rows.changed(list(self.written.values()), n)]
+        return [self.completed(r) for r in self.rows.changed(list(self.written.values()), n)]
 
-    def _dated(self, row: Row) -> Row:
-        return row | {"day": f"2024-02-{10 + int(row['uuid'][3:]) % 2}"}
+    def completed(self, row: Row) -> Row:
+        """The row with the columns that its others say."""
+        dated = row | {"day": f"2024-02-{10 + int(row['uuid'][3:]) % 2}"}
+        return dated | self.derived(dated)
 
     def write(self, operation: str, rows: list[Row]) -> None:
         """The same rows into both, by the two writers; the next time the other way round."""
