@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import UnsupportedError
+from hudi_timeline import table_config
 from hudi_timeline.table import HudiTable
 
 GONE = "__debezium_unavailable_value"
@@ -93,3 +94,46 @@ def test_another_ordering_field_or_a_global_index_is_refused(tmp_path):
     table = table_of(tmp_path, "PostgresDebeziumAvroPayload", "_event_lsn", first)
     with pytest.raises(UnsupportedError, match="PostgresDebeziumAvroPayload is not supported with GLOBAL"):
         table.upsert(first, options={"hoodie.index.type": "GLOBAL_SIMPLE"})
+
+
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX"])
+@pytest.mark.parametrize(
+    "merge", [{PAYLOAD: MODELS + "PostgresDebeziumAvroPayload"}, {"hudi.merge": {"_event_lsn": "max"}}]
+)
+def test_a_merge_on_read_table_with_such_a_merge_takes_no_index_over_all_partitions(tmp_path, index, merge):
+    """Nor for a delete: the table would remember the index, and refuse every upsert from then on."""
+    first = postgres(("k0", 1, "v", b"b", "c"))
+    given = {
+        "name": "t", "table_type": "MERGE_ON_READ", "record_keys": ["id"], "partition_fields": ["v"],
+        "ordering_fields": ["_event_lsn"],
+    }  # fmt: skip
+    chosen = {"hoodie.index.type": index}
+    if index == "RECORD_INDEX":
+        chosen["hoodie.metadata.record.index.enable"] = "true"
+    with pytest.raises(UnsupportedError, match=f"is not supported with {index}"):
+        HudiTable.create(str(tmp_path / "t"), first.schema, **given, options=merge | chosen)
+    assert not (tmp_path / "t").exists()
+    table = HudiTable.create(str(tmp_path / "t"), first.schema, **given, options=merge)
+    table.upsert(first)
+    before = sorted(tmp_path.rglob("*"))
+    for operation in (table.insert, table.upsert, table.delete, table.bulk_insert):
+        with pytest.raises(UnsupportedError, match=f"is not supported with {index}"):
+            operation(first, options=chosen)
+    with pytest.raises(UnsupportedError, match=f"is not supported with {index}"):
+        table.delete_partitions(["v"], options=chosen)
+    assert sorted(tmp_path.rglob("*")) == before
+    table.upsert(first)
+
+
+def test_a_table_that_remembers_such_an_index_is_deleted_from_and_leaves_it(tmp_path):
+    """As earlier versions left it after a delete with the index."""
+    first = postgres(("k0", 1, "v", b"b", "c"), ("k1", 1, "v", b"b", "c"))
+    table = table_of(tmp_path, "PostgresDebeziumAvroPayload", "_event_lsn", first)
+    table_config.update(table.storage, {"hudi.index.type": "GLOBAL_SIMPLE"})
+    table = HudiTable.open(str(tmp_path / "t"))
+    table.delete(first.slice(0, 1))
+    with pytest.raises(UnsupportedError, match=r"hudi\.index\.allow\.switch=true"):
+        table.upsert(first)
+    table.upsert(first, options={"hoodie.index.type": "SIMPLE", "hudi.index.allow.switch": "true"})
+    table.upsert(first.slice(1))
+    assert values(table, "v") == {"k0": ("v",), "k1": ("v",)}

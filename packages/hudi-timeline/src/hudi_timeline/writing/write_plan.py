@@ -36,7 +36,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.key_observer import BloomSettings
 from hudi_index.bucket import BucketIndex
 from hudi_index.custom_index.index_class import CustomIndex
-from hudi_index.lookup import BLOOM, CUSTOM, GLOBAL_BLOOM, GLOBAL_KINDS, SIMPLE, LookupTask
+from hudi_index.lookup import BLOOM, CUSTOM, GLOBAL_BLOOM, SIMPLE, LookupTask
 from hudi_timeline import feature_gate, metadata_config, table_config
 from hudi_timeline.custom_index.indexed_table import custom_index
 from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ
@@ -45,7 +45,6 @@ from hudi_timeline.file_system_view.table_schema import with_defaults_of_table, 
 from hudi_timeline.options import WriteConfig, check_against_table
 from hudi_timeline.options.allowed_functions import table_merge_rule
 from hudi_timeline.options.compaction_config import refuse_without_logs
-from hudi_timeline.options.file_options import INDEX_TYPE
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.options.write_options import PREPPED
 from hudi_timeline.table_config import TableConfig
@@ -64,7 +63,13 @@ from hudi_timeline.transaction.write_basis import NOTHING, Basis
 from hudi_timeline.writing import bucket_index, keys
 from hudi_timeline.writing.bulk_insert_sort import user_function
 from hudi_timeline.writing.engine import TABLE, BulkOrder, Engine, PrepareTask
-from hudi_timeline.writing.index_choice import choose_index, index_to_record, moves_records, remembered_index
+from hudi_timeline.writing.index_choice import (
+    check_merge,
+    choose_index,
+    index_to_record,
+    moves_records,
+    remembered_index,
+)
 from hudi_timeline.writing.new_table import table_properties
 from hudi_timeline.writing.tasks import LogConfig, WriteContext
 from hudi_timeline.writing.write_schema import (
@@ -316,14 +321,7 @@ def plan_for(
     rule = _rule(config, old, storage, key_spec, schema, ordering)
     if snapshot is not None:
         rule = with_defaults_of_table(rule, snapshot)
-    if (rule.custom or rule.compared) and index in GLOBAL_KINDS:
-        # A record that moves, or stands in the input for two partitions, would have to be merged on its way.
-        raise UnsupportedError(
-            f"the merge {rule.custom or rule.name} is not supported with {index}",
-            table=storage.uri,
-            remedy="use an index within partitions on a new table.",
-            option=INDEX_TYPE,
-        )
+    check_merge(index, rule, (merge, old.payload_class if old else None), recorded, table=storage.uri)
     if operation == "insert_overwrite" and config.overwrite_mode == "STATIC":
         warnings = (
             *warnings,
