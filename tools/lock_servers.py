@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -48,6 +49,34 @@ class LockServer:
             self.stop()
             raise RuntimeError(f"{kind} did not start: {line or 'it says nothing'}")
         self.port = int(line)
+
+    def kill(self) -> None:
+        """End the server as `kill -9` does."""
+        self._do("kill")
+
+    def start(self, *, empty: bool = False) -> None:
+        """Start it again on its port after `kill`.
+
+        Args:
+            empty: without what it kept on its disk; one in memory has nothing anyway.
+        """
+        self._do("start empty" if empty else "start")
+
+    def freeze(self) -> None:
+        """Stop it where it is: it takes connections, and answers nothing."""
+        self._do("freeze")
+
+    def thaw(self) -> None:
+        self._do("thaw")
+
+    def _do(self, what: str) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{what}\n")
+        self._process.stdin.flush()
+        said = self._process.stdout.readline().strip()
+        if said != "done":
+            raise RuntimeError(f"{what} failed: {said or 'it says nothing'}")
 
     def stop(self) -> None:
         if self._process.stdin is not None:
@@ -142,10 +171,10 @@ rootLogger.appenderRef.console.ref = console
 """
 
 
-def _metastore(folder: Path, port: int) -> list[str]:
+def _metastore(folder: Path, port: int, **more: str) -> list[str]:
     conf = folder / "conf"
     conf.mkdir()
-    entries = {**_METASTORE, "hive.metastore.warehouse.dir": f"{folder}/warehouse"}
+    entries = {**_METASTORE, "hive.metastore.warehouse.dir": f"{folder}/warehouse", **more}
     properties = "".join(
         f"<property><name>{k}</name><value>{v}</value></property>" for k, v in entries.items()
     )
@@ -158,10 +187,16 @@ def _metastore(folder: Path, port: int) -> list[str]:
     return [*options, "-cp", f"{conf}:{_jars()}", main, "-p", str(port)]
 
 
+def _metastore_on_disk(folder: Path, port: int) -> list[str]:
+    url = f"jdbc:derby:;databaseName={folder}/data;create=true"
+    return _metastore(folder, port, **{"javax.jdo.option.ConnectionURL": url})
+
+
 SERVERS: dict[str, Callable[[Path, int], list[str]]] = {
     "zookeeper": _zookeeper,
     "dynamodb": _dynamodb,
     "metastore": _metastore,
+    "metastore-on-disk": _metastore_on_disk,
 }
 
 
@@ -184,6 +219,28 @@ def _accepts(process: subprocess.Popen[bytes], port: int) -> bool:
     return False
 
 
+def _started(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
+    with (folder / "server.log").open("ab") as log:
+        return subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+
+def _told(
+    what: str, server: subprocess.Popen[bytes], command: list[str], folder: Path, port: int
+) -> tuple[subprocess.Popen[bytes], str]:
+    """The server after what the parent asked for, and an answer."""
+    if what in ("freeze", "thaw"):
+        server.send_signal(signal.SIGSTOP if what == "freeze" else signal.SIGCONT)
+        return server, "done"
+    server.kill()
+    server.wait()
+    if what == "kill":
+        return server, "done"
+    if what == "start empty":
+        shutil.rmtree(folder / "data", ignore_errors=True)
+    server = _started(command, folder)
+    return server, "done" if _accepts(server, port) else "it does not start again"
+
+
 def main() -> None:
     """Serve until the parent closes the other end of standard input, or dies."""
     java = shutil.which("java")
@@ -195,14 +252,13 @@ def main() -> None:
             folder, port = Path(scratch) / str(attempt), _free_port()
             folder.mkdir()
             command = SERVERS[sys.argv[1]](folder, port)
-            with (folder / "server.log").open("wb") as log:
-                server = subprocess.Popen(
-                    [java, *command], cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-                )  # fmt: skip
+            server = _started([java, *command], folder)
             try:
                 if _accepts(server, port):
                     print(port, flush=True)
-                    sys.stdin.read()
+                    for line in sys.stdin:
+                        server, said = _told(line.strip(), server, [java, *command], folder, port)
+                        print(said, flush=True)
                     return
             finally:
                 server.kill()

@@ -68,6 +68,16 @@ def test_the_longer_of_both_writers_intervals_counts(storage):
     assert not liveness(storage, T, now=lambda: time.time() + 7300).alive
 
 
+@pytest.mark.parametrize("ahead_s", [-900, 900])
+def test_a_writer_is_not_dead_because_the_clock_of_who_looks_is_wrong(storage, ahead_s):
+    foreign(storage, boot="another", interval_ms=60_000, misses=2)
+    assert liveness(storage, T, now=lambda: time.time() + ahead_s, to_act=True).alive
+    os.utime(f"{storage.uri}/{heartbeat_path(T)}", (time.time() - 130,) * 2)
+    state = liveness(storage, T, now=lambda: time.time() + max(ahead_s, 0), to_act=True)
+    assert not state.alive
+    assert 129_000 < state.age_ms < 200_000
+
+
 def test_another_machines_writer_counts_by_its_age(storage):
     foreign(storage, boot="another", pid=2**22 + 1)
     assert liveness(storage, T).alive

@@ -23,6 +23,7 @@ from hudi_format.errors import ConcurrentWriterError, StorageError
 from hudi_format.fork_safe import Owned, ProcessLock
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency.running_call import RunningCall
+from hudi_timeline.concurrency.store_clock import store_seconds
 from hudi_timeline.options.transaction_options import HEARTBEAT_INTERVAL_MS, HEARTBEAT_MISSES
 
 FOLDER = ".hoodie/.heartbeat"
@@ -400,11 +401,19 @@ def liveness(
     *,
     now: Callable[[], float] = time.time,
     folder: str = FOLDER,
+    to_act: bool = False,
 ) -> Liveness:
     """Liveness of the writer of `instant`.
 
     It is not without a heartbeat file, with one older than interval times misses (the longer of the
     writer's own and the given ones), or when its process is known to have ended.
+
+    Args:
+        now: this process's clock, which may be wrong.
+        to_act: something is done where the writer is dead: an age that says so is taken by the store's clock too.
+
+    Raises:
+        StorageError: the files cannot be looked at, or the store's clock not be asked.
     """
     path = heartbeat_path(instant, folder)
     info = storage.info(path)
@@ -415,6 +424,8 @@ def liveness(
     if has_ended(owner):
         return Liveness(False, age_ms, f"process {owner.pid} on {owner.host} has ended", owner)
     limit_ms = max(interval_ms * misses, owner.interval_ms * owner.misses)
+    if age_ms > limit_ms and to_act:
+        age_ms = int(store_seconds(storage, folder, now=now) * 1000) - info.mtime_ms
     if age_ms > limit_ms:
         return Liveness(False, age_ms, f"its last heartbeat is {age_ms // 1000} s old", owner)
     return Liveness(True, age_ms, f"its last heartbeat is {max(age_ms, 0) // 1000} s old", owner)

@@ -142,6 +142,7 @@ class Precedence:
                 options.heartbeat_interval_ms,
                 options.heartbeat_misses,
                 folder=FOLDER,
+                to_act=True,
             )
             if not found.alive:
                 self._storage.delete(heartbeat.heartbeat_path(claim.name, FOLDER))

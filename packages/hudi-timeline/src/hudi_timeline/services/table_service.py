@@ -91,7 +91,11 @@ class ServiceContext:
         """Whether the writer of a pending instant is alive, by its heartbeat."""
         options = self.options
         return heartbeat.liveness(
-            self.storage, instant.time, options.heartbeat_interval_ms, options.heartbeat_misses
+            self.storage,
+            instant.time,
+            options.heartbeat_interval_ms,
+            options.heartbeat_misses,
+            to_act=True,
         ).alive
 
     def look(self) -> TableSnapshot:

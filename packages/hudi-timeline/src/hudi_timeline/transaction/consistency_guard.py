@@ -61,3 +61,21 @@ def may_be_there(storage: Storage, path: str) -> bool:
         return storage.info(path) is not None
     except (StorageError, OSError):
         return True
+
+
+def left_note(instant: str, error: Exception, *, in_doubt: bool) -> str:
+    """Note on a failed write that could not be rolled back at once.
+
+    Args:
+        error: why it could not be.
+        in_doubt: the store may have published it, and has not answered.
+    """
+    if in_doubt:
+        return (
+            f"Whether the write {instant} is completed cannot be told now ({error}): it may be completed and visible. "
+            "Look at the timeline before it is run again; else the next write rolls it back."
+        )
+    return (
+        f"The failed write {instant} could not be rolled back at once ({error}); nothing of it is visible, and the "
+        "next write rolls it back."
+    )

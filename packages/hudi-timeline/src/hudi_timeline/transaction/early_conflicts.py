@@ -119,7 +119,9 @@ class EarlyDetection:
         if action is None or has(action, COMPLETED):
             return
         options = self.options
-        state = heartbeat.liveness(storage, rival, options.heartbeat_interval_ms, options.heartbeat_misses)
+        state = heartbeat.liveness(
+            storage, rival, options.heartbeat_interval_ms, options.heartbeat_misses, to_act=True
+        )
         if not state.alive:
             return
         who = state.owner

@@ -142,7 +142,7 @@ def remove_heartbeats(
     """
     for time_ in beating:
         pending = any(i.time == time_ and not i.completed for i in timeline.instants)
-        if not pending and not heartbeat.liveness(storage, time_, interval_ms, misses).alive:
+        if not pending and not heartbeat.liveness(storage, time_, interval_ms, misses, to_act=True).alive:
             heartbeat.delete(storage, time_)
 
 

@@ -141,7 +141,7 @@ def settle(storage: Storage, *, beside_others: bool = False) -> bool:
     """
     if not (storage.list(ROOM) if has_no_folders(storage) else storage.info(ROOM)):
         return False
-    state = heartbeat.liveness(_room(storage), _BEAT)
+    state = heartbeat.liveness(_room(storage), _BEAT, to_act=True)
     if state.alive:
         if beside_others:
             return False

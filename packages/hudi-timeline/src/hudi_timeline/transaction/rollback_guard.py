@@ -5,7 +5,6 @@ Source: validateSavepointRollbacks and validateRollbackCommitSequence of Apache 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from hudi_format.errors import ConcurrentWriterError, MissingFileError, OptionError, UnsupportedError
@@ -34,7 +33,7 @@ from hudi_timeline.timeline.instant import (
 def is_running(storage: Storage, pending: Instant, config: TransactionConfig) -> bool:
     """Whether the writer of a pending instant is alive."""
     return heartbeat.liveness(
-        storage, pending.time, config.heartbeat_interval_ms, config.heartbeat_misses
+        storage, pending.time, config.heartbeat_interval_ms, config.heartbeat_misses, to_act=True
     ).alive
 
 
@@ -64,7 +63,7 @@ def dead_writes(snapshot: TableSnapshot, options: TransactionConfig, beating: Se
 def refuse_alive(storage: Storage, pending: Instant, config: TransactionConfig) -> None:
     """Raise ConcurrentWriterError if the writer of a pending instant is alive."""
     state = heartbeat.liveness(
-        storage, pending.time, config.heartbeat_interval_ms, config.heartbeat_misses, now=time.time
+        storage, pending.time, config.heartbeat_interval_ms, config.heartbeat_misses, to_act=True
     )
     if state.alive:
         owner = state.owner
@@ -101,7 +100,7 @@ def dead_log_compactions(
         if i.state == INFLIGHT
         and i.time in beating
         and not heartbeat.liveness(
-            storage, i.time, config.heartbeat_interval_ms, config.heartbeat_misses, now=time.time
+            storage, i.time, config.heartbeat_interval_ms, config.heartbeat_misses, to_act=True
         ).alive
     )
 

@@ -294,7 +294,7 @@ class Transaction:
         self._heartbeat = beat
         self._precedence = precedence
         self._open = True
-        self._mirrored = False
+        self._mirrored = self._in_doubt = False
         self.committed = False
         self.beside_others = self.blind = False
         self._undoing: list[Callable[[], None]] = []
@@ -325,10 +325,7 @@ class Transaction:
             if self.committed:
                 error.add_note(f"The write itself is completed and visible as {self.instant}.")
                 return
-            error.add_note(
-                f"The failed write {self.instant} could not be rolled back at once ({e}); nothing of it is "
-                "visible, and the next write rolls it back."
-            )
+            error.add_note(consistency_guard.left_note(self.instant, e, in_doubt=self._in_doubt))
 
     def inflight(self, profile: Mapping[str, Sequence[WriteStat]] | None) -> None:
         """Write the inflight file.
@@ -450,12 +447,14 @@ class Transaction:
             # The last moment: preparing may have taken long.
             self._lock.verify()
             self._heartbeat.check()
+            self._in_doubt = True
             self._publish(metadata)
             late = late_publication.check(self._lock, now, self.instant, self.action, metadata)
             self.warnings += [late] if late else []
         except BaseException as e:
             # What a visible commit goes by stays, whatever has failed after it.
             visible = consistency_guard.may_be_there(self.storage, path)
+            self._in_doubt = self._in_doubt and visible
             for participant in () if visible else reversed(prepared):
                 try:
                     participant.undo()

@@ -133,7 +133,7 @@ def _plan(
 
 def _refuse_live_writers(storage: Storage) -> None:
     for instant in heartbeat.list_instants(storage):
-        alive = heartbeat.liveness(storage, instant)
+        alive = heartbeat.liveness(storage, instant, to_act=True)
         if alive.alive:
             raise ConcurrentWriterError(
                 f"a writer is at work: {alive.reason}",

@@ -46,6 +46,9 @@ KEY, OWNER, LEASE, VERSION, RELEASED = (
 _RENEWALS_IN_A_LEASE = 3
 _MOST_DIGITS = 15
 _POLL_S = 0.2
+# For one try to be answered, which takes milliseconds: a connection may hang.
+_LEAST_TIMEOUT_S, _MOST_TIMEOUT_S = 1.0, 10.0
+_TRIES_TO_GIVE_BACK = 2  # what was done under the lock is done: nobody waits long for its end
 
 _REFUSED, _NO_TABLE, _TABLE_IS_MADE = (
     "ConditionalCheckFailedException", "ResourceNotFoundException", "ResourceInUseException",
@@ -99,10 +102,15 @@ class DynamoDBLock:
     def name(self) -> str:
         return f"item {self._key!r} of the DynamoDB table {self._table}"
 
-    def _ask(self, method: str, **arguments: Any) -> Any:
-        """Answer of DynamoDB; KeyError with the name of a refusal that is expected."""
+    def _ask(self, method: str, *, tries: int | None = None, **arguments: Any) -> Any:
+        """Answer of DynamoDB; KeyError with the name of a refusal that is expected.
+
+        Args:
+            tries: of a request without an answer; None for as many as the options say.
+        """
+        client = _client(self._config, tries or self._config.retries + 1, self._lease_ms, os.getpid())
         try:
-            return getattr(_client(self._config, os.getpid()), method)(TableName=self._table, **arguments)
+            return getattr(client, method)(TableName=self._table, **arguments)
         except self._library.refused as e:
             code = str(e.response.get("Error", {}).get("Code", ""))
             if code in (_REFUSED, _NO_TABLE, _TABLE_IS_MADE):
@@ -128,6 +136,13 @@ class DynamoDBLock:
             )
         return Item(text.get(OWNER, ""), text[VERSION], int(lease), text.get(RELEASED) == "1")
 
+    def _item_or_none(self) -> Item | None:
+        """The item; None also where the table of locks is gone, as with a server that has come back empty."""
+        try:
+            return self._item()
+        except KeyError:
+            return None
+
     def try_acquire(self) -> bool:
         if not self._threads.try_acquire():
             return False
@@ -145,7 +160,7 @@ class DynamoDBLock:
             found = self._item()
         except KeyError:
             self._make_table()
-            found = self._item()
+            found = self._item_or_none()
         if found is not None and not self._is_free(found):
             return False
         self._owned = Owned()
@@ -167,7 +182,7 @@ class DynamoDBLock:
             self._ask("put_item", Item={name: {"S": value} for name, value in item.items()}, **condition)
         except KeyError:
             # A request that was sent twice refuses itself: what is there now decides.
-            there = self._item()
+            there = self._item_or_none()
             if there is None or there.owner != self._owner:
                 self._owner = self._version = ""
                 return False
@@ -232,7 +247,7 @@ class DynamoDBLock:
                 renewal.stop()
             if self._owner:
                 # Another's item must stay: ours had run out and was taken.
-                self._delete("#o = :o", {"#o": OWNER}, {":o": {"S": self._owner}})
+                self._delete("#o = :o", {"#o": OWNER}, {":o": {"S": self._owner}}, tries=_TRIES_TO_GIVE_BACK)
         except LockError as e:
             # What was done under the lock stays done; the lease runs out by itself.
             log.warning("%s could not be given back and runs out by itself: %s", self.name, e)
@@ -240,11 +255,14 @@ class DynamoDBLock:
             self._owner = self._version = ""
             self._threads.release()
 
-    def _delete(self, condition: str, names: dict[str, str], values: dict[str, Any]) -> bool:
+    def _delete(
+        self, condition: str, names: dict[str, str], values: dict[str, Any], tries: int | None = None
+    ) -> bool:
         """Delete the item on a condition; returns whether it held."""
         try:
             self._ask(
                 "delete_item",
+                tries=tries,
                 Key={KEY: {"S": self._key}},
                 ConditionExpression=condition,
                 ExpressionAttributeNames=names,
@@ -255,10 +273,7 @@ class DynamoDBLock:
         return True
 
     def holding(self) -> Holding | None:
-        try:
-            found = self._item()
-        except KeyError:
-            return None
+        found = self._item_or_none()
         return None if found is None or found.released else Holding(found.owner, found.owner, found.process)
 
     def end_holding(self, token: str) -> bool:
@@ -286,7 +301,10 @@ class DynamoDBLock:
             log.info("made the DynamoDB table %s for locks", self._table)
         except KeyError as e:
             if e.args[0] != _TABLE_IS_MADE:  # by another writer, at the same time
-                raise
+                raise LockError(
+                    f"DynamoDB does not make the table {self._table} for locks: {e.args[0]}",
+                    remedy=f"make it, with the key {KEY!r}, or check {DYNAMODB_TABLE} and {DYNAMODB_ENDPOINT}.",
+                ) from None
         deadline = self._clock() + config.dynamodb_creation_ms / 1000
         while True:
             try:
@@ -324,9 +342,14 @@ def _library() -> _Botocore:
         ) from None
 
 
-@lru_cache(maxsize=8)
-def _client(config: LockConfig, process: int) -> Any:
-    """Client of a process: its connections are not shared with a forked child."""
+@lru_cache(maxsize=16)
+def _client(config: LockConfig, tries: int, lease_ms: int, process: int) -> Any:
+    """Client of a process: its connections are not shared with a forked child.
+
+    Args:
+        tries: of each request.
+        lease_ms: in which as many tries without an answer are over, not counting the pauses between them.
+    """
     library = _library()
     endpoint = config.dynamodb_endpoint
     if endpoint and "://" not in endpoint:
@@ -341,8 +364,16 @@ def _client(config: LockConfig, process: int) -> Any:
         "dynamodb",
         region_name=region,
         endpoint_url=endpoint,
-        config=library.settings(retries={"mode": "standard", "total_max_attempts": config.retries + 1}),
+        config=library.settings(
+            retries={"mode": "standard", "total_max_attempts": tries},
+            connect_timeout=_longest_s(tries, lease_ms),
+            read_timeout=_longest_s(tries, lease_ms),
+        ),
     )
+
+
+def _longest_s(tries: int, lease_ms: int) -> float:
+    return min(max(lease_ms / 1000 / tries, _LEAST_TIMEOUT_S), _MOST_TIMEOUT_S)
 
 
 def _assume_role(library: _Botocore, session: Any, config: LockConfig, region: str) -> None:

@@ -48,6 +48,8 @@ _URI = re.compile(r"thrift://(\[[0-9A-Fa-f:.]+\]|[^:/\s\[\]]+):(\d{1,5})/?\Z")
 _TIMEOUT_S = 60
 # The service tells nobody that it is his turn: how often those who wait ask.
 _TURN_S = 0.05
+_LONGEST_S = 120  # after which a request that is not answered is not sent again
+_TRIES_TO_GIVE_BACK = 2  # what was done under the lock is done: nobody waits long for its end
 
 # Of the service: enumerations, and numbers of fields.
 _EXCLUSIVE, _OF_TABLE, _NO_TRANSACTION = 3, 2, 6
@@ -63,14 +65,21 @@ class HiveMetastoreLock:
     Args:
         config: database, table and addresses.
         pause: between tries of requests that are not answered.
+        clock: seconds that only grow.
     """
 
-    def __init__(self, config: LockConfig, *, pause: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        config: LockConfig,
+        *,
+        pause: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._addresses = _addresses(config.hive_uris or "")
         self._database, self._table = config.hive_database or "", config.hive_table or ""
         self._uris = config.hive_uris or ""
         self._config = config
-        self._pause = pause
+        self._pause, self._clock = pause, clock
         self._threads = InProcessLock(self.name)
         self._owned = Owned()
         self._asking = threading.Lock()
@@ -86,26 +95,40 @@ class HiveMetastoreLock:
 
     # --- requests ---------------------------------------------------------------------------------------
 
-    def _ask(self, method: str, fields: Struct, *, again: Callable[[], Any] | None = None) -> Any:
+    def _ask(
+        self,
+        method: str,
+        fields: Struct,
+        *,
+        again: Callable[[], Any] | None = None,
+        tries: int | None = None,
+    ) -> Any:
         """Answer of the metastore, asked anew where none came.
 
         Args:
             again: asked first before a request that has an effect is repeated; its answer ends that.
+            tries: of a request without an answer; None for as many as the options say.
 
         Raises RefusedError, LockError.
         """
         pause_s, problem = self._config.pause_ms / 1000, ""
-        for left in range(self._config.retries, -1, -1):
+        until = self._clock() + _LONGEST_S
+        for left in range((tries or self._config.retries + 1) - 1, -1, -1):
             try:
                 if problem and again is not None and (found := again()) is not None:
                     return found
                 return self._once(method, (1, STRUCT, fields))
             except ThriftError as e:
                 problem = str(e)
+            if self._clock() >= until:
+                break
             if left:
                 self._pause(pause_s)
                 pause_s = min(2 * pause_s, self._config.most_pause_ms / 1000)
-        raise LockError(
+        raise self._no_answer(problem)
+
+    def _no_answer(self, problem: str) -> LockError:
+        return LockError(
             f"the Hive metastore gives no answer about {self.name}: {problem}",
             remedy=f"check {HIVE_URIS} and that the metastore runs, without Kerberos or TLS, then run the write again.",
         )
@@ -174,7 +197,7 @@ class HiveMetastoreLock:
                 ) from None
             self._id = 0  # it was not heard of in time, and has lost its place
             return False
-        self._id = int(answer[_ID])
+        self._id = int(answer.get(_ID, 0))
         state = answer.get(_STATE)
         if state == _ACQUIRED:
             return True
@@ -201,19 +224,37 @@ class HiveMetastoreLock:
             (4, STRING, socket.gethostname()),
             (5, STRING, self._agent),
         ]
-        answer: Answer = self._ask("lock", request, again=self._own_in_queue)
+        answer: Answer = self._ask("lock", request, again=self._own_in_queue) or {}
+        if not isinstance(answer.get(_ID), int):
+            raise LockError(
+                f"the Hive metastore gives no number to {self.name}", remedy=f"check {HIVE_URIS}."
+            )
         return answer
 
     def _own_in_queue(self) -> Answer | None:
-        """The lock of a request whose answer was lost."""
+        """This lock, by who asked for it.
+
+        A request's answer may be lost; and a metastore that came back without its state counts from the beginning, so
+        that another's lock has our number.
+        """
         for shown in self._shown():
             if _text(shown.get(_SHOWN_AGENT)) == self._agent:
                 return {_ID: shown[_SHOWN_ID], _STATE: shown.get(_SHOWN_STATE)}
         return None
 
     def _check(self) -> Answer:
-        answer: Answer = self._ask("check_lock", [(1, I64, self._id)])
+        answer: Answer = self._ask("check_lock", [(1, I64, self._id)]) or {}
+        if answer.get(_STATE) == _ACQUIRED and not self._has_number():
+            return {}
         return answer
+
+    def _has_number(self) -> bool:
+        """Whether the lock with our number is ours."""
+        try:
+            found = self._own_in_queue()
+        except ThriftError as e:
+            raise self._no_answer(str(e)) from None
+        return found is not None and found[_ID] == self._id
 
     def _free_from_the_dead(self) -> None:
         """Give back what processes of this machine hold that are no more."""
@@ -225,10 +266,10 @@ class HiveMetastoreLock:
             if is_dead(process_in(_text(lock.get(_SHOWN_AGENT)))):
                 self._unlock(lock[_SHOWN_ID])
 
-    def _unlock(self, number: int) -> bool:
+    def _unlock(self, number: int, tries: int | None = None) -> bool:
         """Give a lock back; returns whether it was there."""
         try:
-            self._ask("unlock", [(1, I64, number)])
+            self._ask("unlock", [(1, I64, number)], tries=tries)
         except RefusedError:
             return False
         return True
@@ -269,11 +310,9 @@ class HiveMetastoreLock:
                 return
             if renewal is not None:
                 renewal.stop()
-            if not self._id and self._agent and self._client is None:
-                # Interrupted, or without an answer, before it was known which number it has.
-                self._id = self._number_in_queue()
-            if self._id:
-                self._unlock(self._id)
+            # Interrupted, or without an answer, before it was known which number it has; or another's has it by now.
+            if self._agent and (self._id or self._client is None) and (number := self._number_in_queue()):
+                self._unlock(number, _TRIES_TO_GIVE_BACK)
         except LockError as e:
             # What was done under the lock stays done; the metastore gives it up in time.
             log.warning("%s could not be given back and is given up in time: %s", self.name, e)
@@ -295,9 +334,7 @@ class HiveMetastoreLock:
         try:
             shown = self._shown()
         except ThriftError as e:
-            raise LockError(
-                f"the Hive metastore gives no answer about {self.name}: {e}", remedy=f"check {HIVE_URIS}."
-            ) from None
+            raise self._no_answer(str(e)) from None
         first = next((s for s in shown if s.get(_SHOWN_STATE) == _ACQUIRED), None)
         if first is None:
             return None

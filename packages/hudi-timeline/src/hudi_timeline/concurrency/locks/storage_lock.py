@@ -2,7 +2,8 @@
 
 Taken by writes on condition, so that one of several contenders has it, and kept until a time that stands in it.
 The file stays; giving the lock back marks it as expired.  A lease that has run out, or whose owner was a
-process of this machine that is no more, may be taken by anybody.
+process of this machine that is no more, may be taken by anybody.  Clocks of writers may be wrong: that it has run out
+is told by the store's, and of a lease of ours by its age.
 
 Source: StorageBasedLockProvider of Apache Hudi 1.0.2; spec "Concurrency".
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 import uuid
 from collections.abc import Callable
@@ -24,11 +26,14 @@ from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks.file_system import UNREADABLE
 from hudi_timeline.concurrency.locks.holding import Holding, process_in
 from hudi_timeline.concurrency.locks.provider import InProcessLock
+from hudi_timeline.concurrency.store_clock import store_seconds
 from hudi_timeline.options.transaction_options import LOCK_VALIDITY_S
 
 log = logging.getLogger("hudi")
 
-PATH = ".hoodie/.locks/table_lock.json"
+_FOLDER = ".hoodie/.locks"
+PATH = f"{_FOLDER}/table_lock.json"
+_VALIDITY = re.compile(r" (\d{1,15})ms ")  # in the owner of a lease of ours, as clocks of others may be wrong
 DEFAULT_VALIDITY_S: int = LOCK_VALIDITY_S.value
 # Apache Hudi's allowance for clocks that do not agree.
 DRIFT_MS = 500
@@ -39,7 +44,8 @@ class StorageLock:
 
     Args:
         validity_s: how long a lease counts that is not renewed; `verify` renews it.
-        now: seconds since the epoch.
+        now: the clock of all, in seconds since the epoch; None for this process's, which is put right by the store's.
+        steady: seconds that only grow.
     """
 
     def __init__(
@@ -47,7 +53,8 @@ class StorageLock:
         storage: Storage,
         *,
         validity_s: int = DEFAULT_VALIDITY_S,
-        now: Callable[[], float] = time.time,
+        now: Callable[[], float] | None = None,
+        steady: Callable[[], float] = time.monotonic,
     ) -> None:
         if not isinstance(storage, ReplacingStorage) or not storage.can_replace:
             raise LockError(
@@ -59,7 +66,8 @@ class StorageLock:
         self._files: ReplacingStorage = storage
         self._threads = InProcessLock(storage.uri)
         self._validity_ms = validity_s * 1000
-        self._now = now
+        self._given, self._now, self._steady = now, now or time.time, steady
+        self._renewed = (0.0, 0.0)
         self._owned = Owned()
         self._owner = ""
         self._version = ""
@@ -93,9 +101,8 @@ class StorageLock:
         if found is not None and not self._is_free(found[0]):
             return False
         self._owned = Owned()
-        self._owner = f"{uuid.uuid4()} {heartbeat.this_process().text()}"
-        self._until = self._now_ms() + self._validity_ms
-        content = self._content(expired=False)
+        self._owner = f"{uuid.uuid4()} {self._validity_ms}ms {heartbeat.this_process().text()}"
+        renewed, content = self._lengthened()
         # What is there afterwards decides: a client that repeats a request whose answer was lost is told that the
         # condition does not hold, because its own first request has made it so.
         if found is None:
@@ -106,8 +113,14 @@ class StorageLock:
         again = self._files.read_version(PATH)
         if again is None or again[0] != content:
             return False
-        self._version = again[1]
+        self._version, self._renewed = again[1], renewed
         return True
+
+    def _lengthened(self) -> tuple[tuple[float, float], bytes]:
+        """The moment, by two clocks, and the content of a lease from it on."""
+        begun = self._now(), self._steady()
+        self._until = int(begun[0] * 1000) + self._validity_ms
+        return begun, self._content(expired=False)
 
     def _is_free(self, content: bytes) -> bool:
         try:
@@ -119,24 +132,37 @@ class StorageLock:
                 f"the lock file cannot be read: {self.name}",
                 remedy=f"delete {PATH} if no write is running.",
             ) from None
-        if expired or self._now_ms() > until + DRIFT_MS:
+        if expired:
             return True
-        process = heartbeat.Owner.of_text(owner.partition(" ")[2])
-        return process is not None and heartbeat.has_ended(process)
+        process = process_in(owner)
+        if process is not None and heartbeat.has_ended(process):
+            return True
+        return self._now_ms() > until + DRIFT_MS and (self._given is not None or self._is_old(owner, until))
+
+    def _is_old(self, owner: str, until: int) -> bool:
+        """Whether a lease that has run out by our clock has done so by the store's."""
+        now_ms = store_seconds(self._storage, _FOLDER) * 1000
+        noted = _VALIDITY.search(owner)
+        if noted is None:  # Apache Hudi's, whose clock its writers believe in
+            return now_ms > until + DRIFT_MS
+        info = self._storage.info(PATH)
+        # Stores tell whole seconds.
+        return info is not None and now_ms > info.mtime_ms + int(noted[1]) + DRIFT_MS + 1000
 
     def verify(self) -> None:
         self._threads.verify()
         found = self._files.read_version(PATH)
         if found is None or found[1] != self._version:
             raise self._lost()
-        if self._now_ms() + self._validity_ms // 2 > self._until:
-            self._until = self._now_ms() + self._validity_ms
-            content = self._content(expired=False)
+        # A clock that stands still in a suspended machine, or one that is set, says too little: the other does not.
+        held_s = max(self._now() - self._renewed[0], self._steady() - self._renewed[1])
+        if held_s * 1000 > self._validity_ms // 2:
+            renewed, content = self._lengthened()
             self._files.replace(PATH, content, self._version)
             again = self._files.read_version(PATH)
             if again is None or again[0] != content:
                 raise self._lost()
-            self._version = again[1]
+            self._version, self._renewed = again[1], renewed
 
     def _lost(self) -> LockError:
         return LockError(

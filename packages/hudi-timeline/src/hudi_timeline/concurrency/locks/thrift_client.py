@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Iterable
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -72,7 +73,7 @@ class ThriftClient:
     """A connection to a service; not for several threads at a time.
 
     Args:
-        timeout_s: for a connection, and for each answer.
+        timeout_s: for a connection, and for each whole answer.
 
     Raises:
         ThriftError: nothing takes the connection.
@@ -83,6 +84,8 @@ class ThriftClient:
             self._socket = socket.create_connection((host, port), timeout_s)
         except OSError as e:
             raise ThriftError(str(e)) from None
+        self._timeout_s = timeout_s
+        self._until = 0.0
         self._left = 0
         self._number = 0
 
@@ -101,6 +104,8 @@ class ThriftClient:
         name = method.encode()
         head = struct.pack(">Ii", _VERSION | _CALL, len(name)) + name + struct.pack(">i", self._number)
         try:
+            self._until = time.monotonic() + self._timeout_s
+            self._socket.settimeout(self._timeout_s)
             self._socket.sendall(head + _encoded(arguments))
             return self._answer(method)
         except OSError as e:
@@ -131,6 +136,10 @@ class ThriftClient:
         self._left -= size
         parts = []
         while size:
+            left_s = self._until - time.monotonic()
+            if left_s <= 0:  # however often a few bytes came
+                raise ThriftError(f"no whole answer came within {self._timeout_s:g} s")
+            self._socket.settimeout(left_s)
             part = self._socket.recv(min(size, 1 << 16))
             if not part:
                 raise ThriftError("the connection was closed")

@@ -78,7 +78,10 @@ class ZookeeperLock:
         self._session_s = session_ms / 1000
         self._connection_s = connection_ms / 1000
         self._retry = {
-            "max_tries": retries,
+            # kazoo counts all tries, and takes 0 for no end.
+            "max_tries": retries + 1,
+            # Who is not heard of for as long has lost the lock, and need not ask any longer.
+            "deadline": max(self._session_s, self._connection_s),
             "delay": pause_ms / 1000,
             "max_delay": max(most_pause_ms / 1000, 0.001),
             "ignore_expire": False,
@@ -130,8 +133,17 @@ class ZookeeperLock:
                 connection_retry=self._retry,
                 command_retry=self._retry,
             )
-            self._client.start(timeout=self._connection_s)
+            try:
+                self._client.start(timeout=self._connection_s)
+            except BaseException:  # what was stopped is not asked again
+                client, self._client = self._client, None
+                self._end(client)
+                raise
         return self._client
+
+    def _answer(self, asked: Any) -> Any:
+        """Answer to a request; kazoo's timeout error where none comes, as behind a network that passes nothing on."""
+        return asked.get(timeout=self._session_s)
 
     def _is_first(self, client: Any) -> bool:
         if not self._node:
@@ -149,11 +161,13 @@ class ZookeeperLock:
         def create() -> str:
             # A request whose answer was lost is not repeated where it was done.
             with suppress(self._kazoo.no_node):
-                for child in client.get_children(self._path):
+                for child in self._answer(client.get_children_async(self._path)):
                     if child.startswith(name):
                         return str(child)
-            made: str = client.create(
-                f"{self._path}/{name}", content, ephemeral=True, sequence=True, makepath=True
+            made: str = self._answer(
+                client.create_async(
+                    f"{self._path}/{name}", content, ephemeral=True, sequence=True, makepath=True
+                )
             )
             return made.rpartition("/")[2]
 
@@ -163,8 +177,9 @@ class ZookeeperLock:
         """Names of the nodes in the queue, the holder's first."""
 
         def ask() -> list[str]:
-            client.sync(self._path)  # what is read next is not older than this moment
-            numbers = {child: _QUEUED.match(child) for child in client.get_children(self._path)}
+            self._answer(client.sync_async(self._path))  # what is read next is not older than this moment
+            children = self._answer(client.get_children_async(self._path))
+            numbers = {child: _QUEUED.match(child) for child in children}
             return sorted((c for c, m in numbers.items() if m), key=lambda c: int(numbers[c][1]))  # type: ignore[index]
 
         try:
@@ -204,7 +219,8 @@ class ZookeeperLock:
         def look(client: Any) -> None:
             if self._queue(client)[:1] != [self._node]:
                 raise self._lost("its node is gone or no longer the first one")
-            status = client.retry(client.exists, f"{self._path}/{self._node}")
+            node = f"{self._path}/{self._node}"
+            status = client.retry(lambda: self._answer(client.exists_async(node)))
             # kazoo begins a new session where one has ended, to which the node does not belong.
             if status is None or status.ephemeralOwner != client.client_id[0]:
                 raise self._lost("its session has ended")
@@ -245,7 +261,8 @@ class ZookeeperLock:
             if not queue:
                 return None
             try:
-                content, status = client.retry(client.get, f"{self._path}/{queue[0]}")
+                node = f"{self._path}/{queue[0]}"
+                content, status = client.retry(lambda: self._answer(client.get_async(node)))
             except self._kazoo.no_node:
                 return None
             holder = bytes(content or b"").decode("utf-8", "replace")
@@ -261,7 +278,7 @@ class ZookeeperLock:
 
         def end(client: Any) -> bool:
             try:
-                client.retry(client.delete, f"{self._path}/{token}")
+                client.retry(lambda: self._answer(client.delete_async(f"{self._path}/{token}")))
             except self._kazoo.no_node:
                 return False
             return True
