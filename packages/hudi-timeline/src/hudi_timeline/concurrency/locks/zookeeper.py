@@ -198,7 +198,8 @@ class ZookeeperLock:
                 return False
             before = queue[queue.index(self._node) - 1]
             # The watch is called when the session ends, too.
-            if client.retry(client.exists, f"{self._path}/{before}", watch=lambda _: gone.set()) is None:
+            asked = f"{self._path}/{before}", lambda _: gone.set()
+            if client.retry(lambda: self._answer(client.exists_async(*asked))) is None:
                 gone.set()
             return True
 
