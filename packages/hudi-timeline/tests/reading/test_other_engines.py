@@ -12,9 +12,16 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pytest
 
-from hudi_format.errors import CorruptFileError, InstantNotFoundError, MissingColumnError, UnsupportedError
+from hudi_format.errors import (
+    CorruptFileError,
+    InstantNotFoundError,
+    MissingColumnError,
+    MissingFileError,
+    UnsupportedError,
+)
 from hudi_timeline import HudiTable, read_hudi, scan_hudi, write_hudi
 from hudi_timeline.reading import other_engines
+from hudi_timeline.reading.other_engines import PolarsSource
 from hudi_timeline.reading.scan import Scan
 
 CITIES = ("oslo", "pune", "rome")
@@ -65,6 +72,85 @@ def test_polars_reads_only_the_columns_and_files_of_its_query(table, narrowed):
     # What pyarrow has no expression for is asked afterwards.
     odd = lazy.filter(pl.col("city").str.to_uppercase() == "OSLO").collect()
     assert odd.height == 30
+
+
+@pytest.fixture
+def polars_reads(monkeypatch):
+    """Names of the files that Polars read itself, by call."""
+    calls = []
+    plain = pl.scan_parquet
+
+    def scan_parquet(paths, **how):
+        calls.append([p.name for p in paths])
+        return plain(paths, **how)
+
+    monkeypatch.setattr(pl, "scan_parquet", scan_parquet)
+    return calls
+
+
+def test_polars_reads_files_itself_where_they_say_what_the_scan_does(tmp_path, polars_reads, monkeypatch):
+    path = str(tmp_path / "t")
+    write_hudi(path, ODD, key="id", partition_by="p")
+
+    def own(scan, condition=None):
+        """How often Polars reads; its rows are those of the scan in any case."""
+        polars_reads.clear()
+        lazy = scan.to_polars_lazy()
+        assert lazy.collect_schema() == scan.to_polars().schema
+        got, want = lazy, scan.to_polars()
+        if condition is not None:
+            got, want = got.filter(condition), want.filter(condition)
+        by = ["id"] if "id" in scan.schema.names else scan.schema.names
+        assert got.collect().sort(by).equals(want.sort(by))
+        return len(polars_reads)
+
+    assert own(read_hudi(path)) == 1
+    assert own(read_hudi(path, meta_columns=True), pl.col("small") > 1) == 1
+    assert own(read_hudi(path, columns=["yes", "t"])) == 1
+    assert own(read_hudi(path, filter="small > 1")) == 0
+    assert own(HudiTable.open(path).read_incremental("000", HudiTable.open(path).read().checkpoint)) == 0
+    monkeypatch.setattr(other_engines, "_BYTES_AT_ONCE", 1)
+    assert own(read_hudi(path)) == len(read_hudi(path).plan_files()) > 1
+    more = ODD.slice(0, 1).set_column(0, "id", pa.array(["d"])).set_column(1, "p", pa.array(["z"]))
+    write_hudi(path, more.append_column("new", pa.array([1])))
+    assert own(read_hudi(path)) == 0, "older files have no column `new`"
+
+
+def test_polars_takes_its_condition_from_the_first_rows_alone_where_it_asks_so(table):
+    first = table.read(meta_columns=False).head(5).column("id").to_pylist()
+    lazy = scan_hudi(table.uri)
+    assert lazy.head(5).collect()["id"].to_list() == first
+    assert lazy.head(5).filter(pl.col("id").is_in(first[3:])).collect().height == 2
+    assert lazy.filter(pl.col("id") > first[0]).head(4).select("fare").collect().height == 4
+
+
+def test_polars_gets_the_error_of_a_file_that_is_gone(tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    write_hudi(path, ROWS, key="id", partition_by="city")
+    file = sorted((tmp_path / "t").rglob("*.parquet"))[0]
+    lazy, later = scan_hudi(path), scan_hudi(path)
+    checked = PolarsSource._own_reads
+
+    def gone_meanwhile(source, scan):
+        reads = checked(source, scan)
+        file.unlink()
+        return reads
+
+    monkeypatch.setattr(PolarsSource, "_own_reads", gone_meanwhile)
+    # Releases of Polars before 2 say an error of ours in one of theirs.
+    with pytest.raises((MissingFileError, pl.exceptions.ComputeError), match="HUDI-E0402") as e:
+        lazy.collect()
+    monkeypatch.undo()
+    assert file.name in str(e.value)
+    with pytest.raises((MissingFileError, pl.exceptions.ComputeError), match="HUDI-E0402") as e:
+        later.collect()
+    assert file.name in str(e.value)
+
+
+def test_a_polars_that_passes_over_conditions_is_refused(table, monkeypatch):
+    monkeypatch.setattr(pl, "__version__", "1.23.1")
+    with pytest.raises(ImportError, match=r"needs Polars 1\.24 or newer, and 1\.23\.1 is installed"):
+        scan_hudi(table.uri)
 
 
 def test_a_conditions_nulls_are_left_out_as_in_polars(table):

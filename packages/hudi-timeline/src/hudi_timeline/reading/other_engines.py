@@ -1,7 +1,7 @@
 """Scans handed to other engines, which then ask for the columns and rows that they need.
 
 Polars, DuckDB and pyarrow push the columns and conditions of their queries down: into a narrower scan, which leaves
-out files and row groups as a read with these arguments does, or into pyarrow's own reading of the base files.
+out files and row groups as a read with these arguments does, or into their own reading of the base files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
 
-from hudi_format.errors import CorruptFileError, UnsupportedError
+from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
 from hudi_format.keygen.key_generator import is_provided, kind_of
 from hudi_format.keygen.partition_path import lacks_column
 from hudi_format.parquet.footer import footer_bytes, open_parquet, reading, schema_part
@@ -28,9 +28,12 @@ from hudi_timeline.reading.task import ReadTask
 
 if TYPE_CHECKING:
     import duckdb
+    import polars
 
     from hudi_timeline.reading.scan import Scan
 
+# Bytes of files that Polars reads together: what it makes of them is in memory at once.
+_BYTES_AT_ONCE = 256 << 20
 # Footers to look at together.
 _FOOTERS = 8
 # Characters that DuckDB takes for a pattern of names.
@@ -39,30 +42,91 @@ _PATTERN = "*?[{"
 _REMEDY = "use to_arrow(), to_batches() or to_polars_lazy() of the scan; compact() leaves no log files."
 
 
-class NarrowedReads:
-    """The part of pyarrow's dataset interface that Polars calls, over a scan of any kind."""
+class _Asked:
+    """The part of pyarrow's dataset interface that Polars calls, to get a condition of its as one of pyarrow's."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self.filter: pc.Expression | None = None
+
+    def to_table(self, filter: pc.Expression | None = None, **_: object) -> pa.Table:
+        self.filter = filter
+        return self.schema.empty_table()
+
+    def to_batches(self, filter: pc.Expression | None = None, **_: object) -> Iterator[pa.RecordBatch]:
+        self.filter = filter
+        return iter(self.schema.empty_table().to_batches())
+
+
+class PolarsSource:
+    """A source of Polars over a scan, read by Polars itself where files have what the scan has."""
 
     def __init__(self, scan: Scan) -> None:
+        import polars
+
         self._scan = scan
-        self.schema = scan.schema
+        self._frame = polars.DataFrame
+        self._lazy = polars.scan_pyarrow_dataset
+        self._read = polars.scan_parquet
+        self.schema = polars.DataFrame(scan.schema.empty_table()).schema
 
-    def to_batches(
-        self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None,
-        batch_size: int = BATCH_ROWS,
-    ) -> Iterator[pa.RecordBatch]:  # fmt: skip
-        with self._scan.narrowed(columns, filter).to_batches(batch_size) as reader:
-            yield from reader
+    def __call__(
+        self, columns: list[str] | None, condition: polars.Expr | None, rows: int | None, batch: int | None
+    ) -> Iterator[polars.DataFrame]:
+        """Frames of these columns of the first `rows` rows, of those of them that meet the condition."""
+        names = self._scan.schema.names if columns is None else columns
+        asked = () if condition is None else condition.meta.root_names()
+        needed = list(dict.fromkeys((*names, *asked)))
+        if rows is not None:
+            found = self._frame(self._scan.narrowed(needed, None).head(rows))
+            yield (found if condition is None else found.filter(condition)).select(names)
+            return
+        scan = self._scan.narrowed(needed, None if condition is None else self._of_arrow(condition))
+        with scan.of_its_state():
+            own = self._own_reads(scan)
+        for lazy in own or self._reads(scan, batch):
+            try:
+                frame = (lazy if condition is None else lazy.filter(condition)).select(names).collect()
+            except OSError as e:  # of Polars' own reading
+                with scan.of_its_state():
+                    _refuse_missing(scan, e)
+                raise
+            yield frame
 
-    def to_table(
-        self, columns: Sequence[str] | None = None, filter: pc.Expression | None = None, **_: object
-    ) -> pa.Table:
-        return self._scan.narrowed(columns, filter).to_arrow()
+    def _of_arrow(self, condition: polars.Expr) -> pc.Expression | None:
+        """The part of a condition that pyarrow has an expression for; rows that meet the condition meet it."""
+        asked = _Asked(self._scan.schema)
+        self._lazy(asked).filter(condition).collect()
+        return asked.filter
 
-    def head(
-        self, num_rows: int, columns: Sequence[str] | None = None, filter: pc.Expression | None = None,
-        **_: object,
-    ) -> pa.Table:  # fmt: skip
-        return self._scan.narrowed(columns, filter).head(num_rows)
+    def _reads(self, scan: Scan, batch: int | None) -> Iterator[polars.LazyFrame]:
+        with scan.to_batches(batch or BATCH_ROWS) as reader:
+            for found in reader:
+                yield self._frame(found).lazy()
+
+    def _own_reads(self, scan: Scan) -> list[polars.LazyFrame]:
+        """Scans of Polars' own over the files, some files each; none where its rows could be others."""
+        names = scan.schema.names
+        whole = scan.plan.has_whole_files and not self._scan.is_filtered
+        if not whole or not names or not isinstance(scan.storage, LocalStorage):
+            return []
+        try:
+            files = _files_of(scan)
+        except UnsupportedError:
+            return []
+        if not files.alike:
+            return []
+        root = Path(scan.storage.uri).absolute()
+        reads, at, size = [], 0, 0
+        for nth, bytes_of_one in enumerate(files.sizes):
+            size += bytes_of_one
+            if size >= _BYTES_AT_ONCE or nth + 1 == len(files.paths):
+                paths = [root / path for path in files.paths[at : nth + 1]]
+                reads.append(self._read(paths, glob=False, hive_partitioning=False).select(names))
+                at, size = nth + 1, 0
+        # The types that rows have by way of Arrow.
+        wanted = self._frame(scan.schema.empty_table()).schema
+        return reads if all(read.collect_schema() == wanted for read in reads) else []
 
 
 class _TableFiles(fs.FileSystemHandler):  # type: ignore[misc]
@@ -118,6 +182,7 @@ class _Files:
 
     dataset: ds.Dataset
     paths: tuple[str, ...]
+    sizes: tuple[int, ...]
     filtered: bool
     alike: bool
 
@@ -155,9 +220,17 @@ def _files_of(scan: Scan) -> _Files:
     return _Files(
         made if filter is None else made.filter(filter),
         tuple(t.path for t in tasks),
+        tuple(t.size for t in tasks),
         filter is not None,
         len(forms) == 1 and None not in forms,
     )
+
+
+def _refuse_missing(scan: Scan, error: OSError) -> None:
+    """Raise MissingFileError for the first file of a scan that is gone, if one is."""
+    for task in scan.plan_files():
+        if scan.storage.info(task.path) is None:
+            raise MissingFileError("the file is gone", table=scan.table_uri, file=task.path) from error
 
 
 def relation_of(scan: Scan, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
@@ -306,4 +379,4 @@ def _unlike_path(footer: memoryview, constants: pa.RecordBatch | None) -> str:
     return ""
 
 
-__all__ = ["NarrowedReads", "dataset_of", "paths_are_values", "relation_of"]
+__all__ = ["PolarsSource", "dataset_of", "paths_are_values", "relation_of"]

@@ -173,6 +173,11 @@ class ScanPlan:
     source_storage: Storage | None = None
     nested_digits: bool = False
 
+    @property
+    def has_whole_files(self) -> bool:
+        """Whether no row of its files is left out because of its commit."""
+        return self.commit_time_range is None and self.commit_times is None and not self.since
+
 
 @dataclass(frozen=True, slots=True)
 class ToldAlike:
