@@ -547,7 +547,7 @@ class FileLookup:
         if needed and not file.name and moves[rows].any():
             raise UnsupportedError(
                 f"records move from the file group {file.file_id} of {file.partition!r}, which has log files "
-                f"alone, and {self.task.rule.name} asks for their stored values",
+                f"alone, and {self.task.rule.name} needs their stored values",
                 table=self.storage.uri,
                 remedy="compact the table first.",
             )

@@ -45,3 +45,19 @@ def test_the_command_prints_json_and_fails_where_something_is_wrong(table, path)
     assert finding["instant"] in file.name
     assert finding["remedy"]
     assert "file-missing" in CliRunner().invoke(app, ["verify", str(path)]).stdout
+
+
+def test_findings_have_the_forms_of_every_other_list(table, path):
+    table.upsert(rows(0))
+    run = CliRunner().invoke(app, ["verify", str(path), "-o", "ndjson"])
+    assert (run.exit_code, run.stdout) == (0, "")
+    next(path.glob("a/*.parquet")).unlink()
+    as_json = CliRunner().invoke(app, ["verify", str(path), "-o", "json"])
+    assert as_json.stdout == CliRunner().invoke(app, ["verify", str(path), "--json"]).stdout
+    (line,) = CliRunner().invoke(app, ["verify", str(path), "-o", "ndjson"]).stdout.splitlines()
+    assert json.loads(line)["code"] == "file-missing"
+    head, row = CliRunner().invoke(app, ["verify", str(path), "-o", "csv"]).stdout.splitlines()
+    assert (head.split(",")[:2], row.split(",")[:2]) == (["severity", "code"], ["error", "file-missing"])
+    plan = CliRunner().invoke(app, ["repair", str(path), "-o", "json"])
+    assert json.loads(plan.stdout)["executed"] is False
+    assert CliRunner().invoke(app, ["repair", str(path), "-o", "csv"]).exit_code == 2

@@ -238,7 +238,7 @@ def load_index(name: str) -> type[CustomIndex]:
         ) from None
     if not (isinstance(found, type) and issubclass(found, CustomIndex)):
         raise InvalidOptionError(
-            f"{text!r} is no hudi_index.CustomIndex",
+            f"{text!r} is not a hudi_index.CustomIndex",
             remedy="make it a subclass, with a method locator.",
             value=text,
         )

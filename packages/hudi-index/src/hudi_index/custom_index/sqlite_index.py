@@ -193,7 +193,7 @@ class SqliteStore:
         except sqlite3.OperationalError as e:  # locked for too long, no folder, no space
             raise StorageError(
                 f"the index cannot be read or written: {e}", table=self.table, file=self.path,
-                remedy="correct hudi.index.argument.path, or end what holds the file.",
+                remedy="correct hudi.index.argument.path, or end the process that holds the file.",
             ) from None  # fmt: skip
         except sqlite3.DatabaseError as e:
             raise CorruptFileError(

@@ -92,6 +92,7 @@ def verify(
     deep: Deep = False,
     json: Json = False,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Files to look at at once.")] = None,
+    output: Output = Format.table,
     storage: StorageOptions = None,
 ) -> None:
     """Find everything wrong with the table; exit code 1 if a reader or writer is affected."""
@@ -100,10 +101,10 @@ def verify(
 
     there, scan_of = _open(path, storage)
     found = verify_table(there, deep=deep, workers=workers, scan_of=scan_of)
-    if json:
+    if json or output is Format.json:
         print(to_json(found, uri=there.uri))
     else:
-        _show(found)
+        _show(found, output)
     if any(f.severity is not Severity.INFO for f in found):
         raise typer.Exit(1)
 
@@ -121,6 +122,7 @@ def repair(
     json: Annotated[
         bool, typer.Option("--json", help="One JSON object: repairs, steps, what is left.")
     ] = False,
+    output: Output = Format.table,
     option: Options = None,
     storage: StorageOptions = None,
 ) -> None:
@@ -128,12 +130,14 @@ def repair(
     from hudi_timeline.verify.findings import Severity, state_of
     from hudi_timeline.verify.repair import repair as repair_table
 
+    if output in (Format.ndjson, Format.csv):
+        raise typer.BadParameter("a plan has parts of several kinds: -o table or json")
     there, scan_of = _open(path, storage)
     given = dict(o.partition("=")[::2] for o in option or [])
     result = repair_table(
         there, dry_run=not execute, deep=deep, only=only, keep=not discard, options=given, scan_of=scan_of
     )
-    if json:
+    if json or output is Format.json:
         plan = {
             "table": there.uri,
             "executed": execute,
@@ -166,12 +170,12 @@ def _open(path: str, storage: list[str] | None) -> tuple[Storage, ScanOf | None]
     return table.storage, table.read
 
 
-def _show(found: list[Finding]) -> None:
+def _show(found: list[Finding], output: Format) -> None:
     import pyarrow as pa
 
     from hudi_timeline.verify.findings import state_of
 
     rows = [{n: str(getattr(f, n)) for n in _COLUMNS} for f in found]
-    if rows:
-        show_rows(pa.Table.from_pylist(rows, pa.schema([(n, pa.string()) for n in _COLUMNS])), Format.table)
+    if rows or output is not Format.table:
+        show_rows(pa.Table.from_pylist(rows, pa.schema([(n, pa.string()) for n in _COLUMNS])), output)
     print(f"{state_of(found)}: {len(found)} findings" if found else "sound", file=sys.stderr)

@@ -128,7 +128,7 @@ def rebuild_index(storage: Storage, options: Mapping[str, str]) -> int:
     index = custom_index(config.index_class, config.index_arguments)
     if index is None:
         raise OptionError(
-            f"{INDEX_CLASS} names no index of one's own",
+            f"{INDEX_CLASS} names no custom index",
             table=storage.uri,
             remedy=f"give {INDEX_CLASS}=sqlite, or a class of yours; those of the metadata table are built by "
             "`hudi index run`.",

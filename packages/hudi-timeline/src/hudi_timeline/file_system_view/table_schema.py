@@ -267,7 +267,7 @@ def refuse_unwritable(
     if own:
         shown = ", ".join(f"{name} ({kind})" for name, kind in own.items())
         raise UnsupportedError(
-            f"columns of Apache Hudi's own types are read, not written: {shown}",
+            f"columns of Apache Hudi's own types can be read, but not written: {shown}",
             table=table,
             remedy="write the table with Apache Hudi 1.2 or later.",
             columns=list(own),

@@ -122,7 +122,7 @@ class ChangesSource(RangeSource):
         files = (f for u in units for f, _ in u.told_by())
         if snapshot.config.bootstrap_base_path and any(f.instant == SKELETONS for f in files):
             raise UnsupportedError(
-                "changes of rows whose data lie in the source files of a bootstrap cannot be told",
+                "changes of rows whose data lie in the source files of a bootstrap cannot be determined",
                 table=snapshot.storage.uri,
                 remedy="begin at an instant after which those file groups were written again.",
             )

@@ -51,7 +51,7 @@ def convert(snapshot: TableSnapshot, checkpoint: str, *, order: str, to: str) ->
     first = min((at if by_completion else i.time for i, at in completed.items()), default="")
     if checkpoint < first and has_archive(snapshot.storage, snapshot.config):
         raise InstantNotFoundError(
-            f"the checkpoint {checkpoint} is before {first}, from where on the active timeline tells",
+            f"the checkpoint {checkpoint} is before {first}, where the active timeline begins",
             table=snapshot.storage.uri,
             instant=checkpoint,
             remedy="begin at the start of the table with on_missing='full_scan', and keep the checkpoint of that read.",

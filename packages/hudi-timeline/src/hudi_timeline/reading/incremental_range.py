@@ -150,7 +150,7 @@ def incremental_range(
     if snapshot.config.version.has_completion_times:
         if options.order in (STABLE, START_ORDER):
             raise UnsupportedError(
-                f"order={options.order!r}: from table version 8 on a range is one of times of completion",
+                f"order={options.order!r}: from table version 8 on, a range is given in completion times",
                 table=uri,
                 remedy=f"use order={COMPLETION!r}, which neither waits nor misses a commit.",
             )
@@ -172,8 +172,7 @@ def incremental_range(
             blocking = open_writes(snapshot.storage, timeline, until=writes[-1].time)
             raise HollowCommitError(
                 f"the {pending.action} {pending.time} is not completed, later ones are: "
-                "what comes after it could be read now and its own rows be missed for ever; "
-                + "; ".join(str(b) for b in blocking),
+                "reading past it now would miss its rows for good; " + "; ".join(str(b) for b in blocking),
                 table=uri,
                 instant=pending.time,
                 remedy=f"end before {pending.time}, set {HOLLOW_POLICY}={BLOCK} to read up to it, "

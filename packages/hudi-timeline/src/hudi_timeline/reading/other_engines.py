@@ -241,7 +241,7 @@ def relation_of(scan: Scan, connection: duckdb.DuckDBPyConnection) -> duckdb.Duc
     """
     if not scan.schema.names:
         raise UnsupportedError(
-            "a relation of DuckDB has columns, and the scan has none",
+            "a DuckDB relation needs at least one column, and the scan has none",
             table=scan.table_uri,
             remedy="name a column; count() of the scan gives the number of its rows.",
         )

@@ -216,7 +216,7 @@ def scan_changes(
     snapshot = with_history(snapshot, asked.schema_on_read)
     if snapshot.evolution is not None and images == STRUCT:
         raise UnsupportedError(
-            "changes that were logged under older names of columns have no place in structs",
+            "changes that were logged under earlier column names do not fit into structs",
             table=storage.uri,
             remedy=f"use images={JSON!r}, where logged images have the names of their time.",
         )

@@ -250,15 +250,15 @@ def _altered(snapshot: TableSnapshot, steps: list[tuple[str, Callable[[SchemaEdi
     plain = to_avro(before, config.name)
     if written_text(before, config.name, snapshot) != plain:
         raise UnsupportedError(
-            "columns of a table that has unions of several types are not changed",
+            "columns of a table that has unions of several types cannot be changed",
             table=storage.uri,
             remedy="write the rows into a new table with one type for each column.",
             columns=union_columns(written_text(before, config.name, snapshot)),
         )
     if keeping_defaults(plain, snapshot) != plain:
         raise UnsupportedError(
-            "columns of a table whose schema has defaults other than null are not changed: a column's default goes by "
-            "its name",
+            "columns of a table whose schema has defaults other than null cannot be changed: a column's default goes "
+            "by its name",
             table=storage.uri,
             remedy="change them with Apache Hudi.",
         )
@@ -266,7 +266,7 @@ def _altered(snapshot: TableSnapshot, steps: list[tuple[str, Callable[[SchemaEdi
     version = history.versions[-1] if history else first_version(snapshot)
     if config.drop_partition_columns:
         raise UnsupportedError(
-            "columns of a table that drops its partition columns from files are not changed",
+            "columns of a table that drops its partition columns from files cannot be changed",
             table=storage.uri,
             remedy="write the rows into a new table.",
         )

@@ -125,7 +125,7 @@ def _block(entries: Sequence[dict[str, Any]]) -> bytes:
             fastavro.schemaless_writer(body, parsed_schema(ARCHIVED_ENTRY), entry)
         except (ValueError, TypeError, AttributeError, OverflowError) as e:
             raise CorruptFileError(
-                f"what the instant says has no place in the archive: {e}",
+                f"the content of the instant cannot be archived: {e}",
                 instant=str(entry["commitTime"]),
                 remedy="restore the instant's file from a backup; nothing is archived before it can be read.",
             ) from None

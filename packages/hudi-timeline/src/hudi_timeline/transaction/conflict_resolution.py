@@ -121,8 +121,8 @@ def _check_groups(
                 f"{', '.join(names[:_SHOWN])}{more}",
                 table=storage.uri,
                 instant=ours.instant,
-                remedy="run the write again; it then builds on the other one's result.  A long write that loses "
-                "to small ones again and again needs a time without them, or a lock around both.",
+                remedy="run the write again; it then builds on the other one's result. A long write that keeps losing "
+                "to short ones needs hudi.write.priority=HIGH, or a lock around both.",
                 rival=rival.instant,
                 file_groups=names,
                 groups=shared,

@@ -97,7 +97,7 @@ def sql_checks(config: WriteConfig) -> tuple[SqlCheck, ...]:
             check = SqlCheck(kind, query.strip(), rest[0] if rest else "")
             if VARIABLE not in check.query:
                 raise InvalidOptionError(
-                    f"{check.option}: {query!r} asks nothing of {VARIABLE}, so it says nothing about the write",
+                    f"{check.option}: {query!r} does not query {VARIABLE}, so it says nothing about the write",
                     remedy=f"name the table {VARIABLE} in it.",
                     option=check.option,
                 )

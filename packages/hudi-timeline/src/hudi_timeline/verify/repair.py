@@ -139,7 +139,7 @@ def _refuse_live_writers(storage: Storage) -> None:
                 f"a writer is at work: {alive.reason}",
                 table=storage.uri,
                 instant=instant,
-                remedy="repair when it is through, or has been stopped.",
+                remedy="repair when it has finished or has been stopped.",
             )
 
 

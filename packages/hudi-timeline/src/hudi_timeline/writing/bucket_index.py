@@ -167,7 +167,7 @@ def _engine(
     kind = config.table_type if snapshot is None else snapshot.config.table_type
     if kind != MERGE_ON_READ:
         raise UnsupportedError(
-            "a copy-on-write table has no consistent hashing, in Apache Hudi neither", table=table,
+            "a copy-on-write table cannot have consistent hashing, nor can it in Apache Hudi", table=table,
             remedy=f"set {TABLE_TYPE}={MERGE_ON_READ}, or {BUCKET_ENGINE}={EXTENDIBLE_HASHING}.", option=BUCKET_ENGINE,
         )  # fmt: skip
     return kept

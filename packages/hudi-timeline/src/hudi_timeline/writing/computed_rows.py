@@ -247,7 +247,7 @@ class MergeBuilder:
             twice = counts.filter(pc.greater(counts.field("counts"), 1))
             key = twice[0]["values"].as_py().partition("\0")[2]
             raise DuplicateKeyError(
-                f"{len(twice):,} keys stand more than once in the source, first {key!r}: which row counts is not said",
+                f"{len(twice):,} keys occur more than once in the source, first {key!r}: nothing says which row counts",
                 table=self.storage.uri,
                 remedy="keep one row of each key.",
                 rows=len(twice),

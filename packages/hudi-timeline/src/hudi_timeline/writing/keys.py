@@ -78,7 +78,7 @@ def with_made_up_keys(
     ):
         if asked:
             raise ConflictingOptionError(
-                f"{option}={wrong} does not go with made-up record keys, which are all different",
+                f"{option}={wrong} does not go with generated record keys, which are all different",
                 table=storage.uri,
                 remedy=f"omit it, or set {KEY_OPTION} to the columns that identify a record.",
                 option=option,

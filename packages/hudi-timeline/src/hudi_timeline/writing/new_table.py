@@ -81,7 +81,7 @@ def table_properties(
         out[table_config.CDC_MODE] = config.cdc_mode or DATA_BEFORE_AFTER
     elif config.cdc_mode:
         raise ConflictingOptionError(
-            f"{CDC_MODE}={config.cdc_mode} is given for a table that is to log no changes",
+            f"{CDC_MODE}={config.cdc_mode} is given for a table that does not log changes",
             table=storage.uri,
             remedy=f"set {CDC_ENABLED}=true, or omit the mode.",
             option=CDC_MODE,
@@ -158,6 +158,6 @@ def require_all(chosen: PartitionsToDelete, existing: Iterable[str], *, table: s
     raise UnknownPartitionError(
         f"{', '.join(chosen.unknown[:5])}: no such partition in the table",
         table=table,
-        remedy=f"{meant}inspect.partitions() lists them; missing_ok=True passes over unknown names.",
+        remedy=f"{meant}inspect.partitions() lists them; missing_ok=True ignores unknown names.",
         partitions=list(chosen.unknown),
     )

@@ -87,7 +87,7 @@ class ParquetSource:
             raise OptionError(
                 "the source is a Hudi table, whose files hold older versions of its rows too",
                 table=storage.uri,
-                remedy="read it with HudiTable.open(source).read(), and write what that gives.",
+                remedy="read it with HudiTable.open(source).read(), and write the result.",
             )
         if pattern:
             entries = [e for e in storage.list("") if not e.is_dir and e.name[:1] not in ("_", ".")]
@@ -164,7 +164,7 @@ def _reading_csv(
             f"the file is no CSV of one type for each column: {str(e).splitlines()[0]}",
             table=storage.uri,
             file=path,
-            remedy="correct it, or read it with pyarrow.csv and the types that it has, and write what that gives.",
+            remedy="correct it, or read it with pyarrow.csv and the types that it has, and write the result.",
         ) from None
 
 
@@ -258,7 +258,7 @@ def _schema(storage: Storage, files: Sequence[ImportedFile]) -> pa.Schema:
         raise SchemaError(
             f"column {', '.join(both)} is in the files and in the names of their folders",
             table=storage.uri,
-            remedy="read the data set with the tool that wrote it, and write what that gives.",
+            remedy="read the data set with the tool that wrote it, and write the result.",
             columns=both,
         )
     return pa.schema([*schema, *(pa.field(n, pa.string()) for n in names)])

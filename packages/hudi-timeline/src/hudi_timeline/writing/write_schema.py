@@ -332,7 +332,7 @@ def given_schema(config: WriteConfig, storage: Storage) -> GivenSchema | None:
         own = own_types(text)
         if own:
             raise UnsupportedError(
-                f"{option} has columns of Apache Hudi's own types, which are read, not written: "
+                f"{option} has columns of Apache Hudi's own types, which can be read, but not written: "
                 + ", ".join(f"{name} ({kind})" for name, kind in own.items()),
                 table=storage.uri,
                 remedy="give arrays and records in their places, or write with Apache Hudi 1.2 or later.",

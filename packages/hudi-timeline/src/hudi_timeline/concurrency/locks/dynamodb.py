@@ -131,7 +131,7 @@ class DynamoDBLock:
         lease = text.get(LEASE, "")
         if not (lease.isascii() and lease.isdecimal() and len(lease) <= _MOST_DIGITS and text.get(VERSION)):
             raise LockError(
-                f"the lock's item is none of a lock: {self.name}",
+                f"the item under the lock's key was not written by a lock: {self.name}",
                 remedy=f"delete the item if no write is running, or name another {DYNAMODB_KEY}.",
             )
         return Item(text.get(OWNER, ""), text[VERSION], int(lease), text.get(RELEASED) == "1")

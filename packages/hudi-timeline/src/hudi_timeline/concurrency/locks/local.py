@@ -140,7 +140,7 @@ class LocalLock:
 
     def end_holding(self, token: str) -> bool:
         raise LockError(
-            f"{self.name} is given back by the kernel when its process ends, and by nobody else",
+            f"{self.name} is released by the kernel when its process ends, and in no other way",
             remedy=f"end process {token}." if token != "0" else "end the process that holds it.",
         )
 

@@ -242,7 +242,7 @@ class InProcessLock:
 
     def end_holding(self, token: str) -> bool:
         raise LockError(
-            f"a lock within a process is not ended from outside: {self.name}",
+            f"a lock within a process cannot be broken from outside: {self.name}",
             remedy="end the write, or its process.",
             table=self._key,
         )

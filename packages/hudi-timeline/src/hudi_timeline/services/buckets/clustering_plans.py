@@ -114,7 +114,7 @@ def read_resize(snapshot: TableSnapshot, pending: Instant) -> ResizePlan:
     groups = () if plan is None else plan.groups
     if not isinstance(index, ConsistentBucketIndex) or any(CHILDREN not in g.extra for g in groups):
         raise UnsupportedError(
-            f"the clustering {pending.time} is no resize of buckets", table=table, instant=pending.time, file=path,
+            f"the clustering {pending.time} is not a resize of buckets", table=table, instant=pending.time, file=path,
             remedy="run the clustering with Apache Hudi, or roll it back there.", feature=FEATURE,
         )  # fmt: skip
     partitions = {g.extra.get(PARTITION, "") for g in groups}

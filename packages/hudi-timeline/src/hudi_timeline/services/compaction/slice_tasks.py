@@ -325,7 +325,7 @@ def stored_schema_text(snapshot: TableSnapshot) -> str:
     found = [*number_unions(text), *own_types(text)]
     if found:
         raise UnsupportedError(
-            f"cannot compact this table yet: the column {found[0]} is of a type that is read here, and not written",
+            f"cannot compact this table yet: the column {found[0]} is of a type that can be read here, but not written",
             table=snapshot.storage.uri,
             remedy="compact the table with Apache Hudi.",
             columns=found,
