@@ -283,9 +283,9 @@ class HudiTable:
     ) -> Scan:  # fmt: skip
         """Change data capture: all changes of the commits after `begin` up to `end`, in order.
 
-        Columns: `op` (i, u, d), `ts_ms` (the commit's instant), `before` and `after`.  The changes are those that
-        the writer logged (`hoodie.table.cdc.enabled`); where it logged none they are told by comparing files, so
-        that a table without such a log has a change feed too while its older files are there.
+        Columns: `op` (i, u, d), `ts_ms` (the commit's instant), `before` and `after`; where a record moves, its delete
+        comes first.  The changes are those that the writer logged (`hoodie.table.cdc.enabled`); where it logged none
+        they are told by comparing files, so that a table without such a log has a feed too while older files are there.
 
         Args:
             begin, end, order, options: as of `read_incremental`.
