@@ -214,3 +214,29 @@ def test_an_error_in_a_worker_is_ours_in_one_line_and_the_table_is_as_it_was(spa
         assert e.value.__cause__ is None
     assert spark.read.format("hudi").load(path).count() == 100
     assert stray_files(path) == []
+
+
+def test_good_and_bad_rows_are_of_one_evaluation_where_paths_are_made_twice(spark, path, monkeypatch):
+    """Spark's expressions do not make all paths: the kernels make them again, of the rows that were checked."""
+    counted, real = [], engine.SparkEngine._count
+
+    def count(self, rows, task, *, all_paths):
+        counted.append(all_paths)
+        return real(self, rows, task, all_paths=all_paths) if all_paths else None
+
+    monkeypatch.setattr(engine.SparkEngine, "_count", count)
+
+    def invent(batches):
+        for batch in batches:
+            names = [str(uuid.uuid4()) for _ in range(batch.num_rows)]
+            bad = random.randrange(1, batch.num_rows)
+            yield pa.RecordBatch.from_pydict(
+                {"id": names, "p": ["x"] * len(names), "ts": [-1] * bad + [1] * (len(names) - bad)}
+            )
+
+    rows = spark.range(0, 1000, 1, 2).mapInArrow(invent, "id string, p string, ts long")
+    given = {"hudi.write.rules": "late: ts > 0", "hudi.quarantine.path": path + "_aside"}
+    rows.write.format("hudi").options(**OPTIONS, **given).mode("append").save(path)
+    assert counted == [False, True]
+    result = hudi_spark.last_commit()
+    assert result.inserted + result.quarantined["late"] == 1000

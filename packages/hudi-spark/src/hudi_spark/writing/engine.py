@@ -200,7 +200,9 @@ class SparkEngine:
                     counts[path] = counts.get(path, 0) + n
                 buckets = None if at_once is None else found
                 return SparkFrame(rows, counts, tasks=task.order.tasks, buckets=buckets)
-            self._give_up()  # a date of a year that Spark's expression does not write
+            # A date of a year that Spark's expression does not write.  What the rows are made of stays kept: good and
+            # bad ones are of one evaluation.
+            self._kept.pop().unpersist()
             by_kernels = True
 
     def _keep(self, rows: DataFrame, level: StorageLevel) -> DataFrame:
