@@ -8,9 +8,13 @@ import time
 import pyarrow as pa
 import pytest
 
+from hudi_format.errors import WriteConflictError
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency.precedence import claims
 from hudi_timeline.options.transaction_config import parse_transaction_options
+from hudi_timeline.services.buckets import resizing
+from hudi_timeline.services.compaction import log_compaction
+from hudi_timeline.transaction import retries
 from hudi_timeline.transaction.retries import waited_for
 from hudi_timeline.transaction.transaction import begin_transaction
 
@@ -111,6 +115,99 @@ def test_a_compaction_that_is_overdue_waits_for_open_writes_and_others_for_it(
     assert seen
     assert result.executed
     assert claims(made.storage) == []
+
+
+@pytest.mark.parametrize("priority", ["NORMAL", "HIGH"])
+def test_a_log_compaction_that_is_overdue_waits_for_open_writes_and_others_for_it(
+    tmp_path, priority, monkeypatch
+):
+    made = table(tmp_path / "t", table_type="MERGE_ON_READ")
+    options = {**OCC, "hoodie.log.compaction.blocks.threshold": "2", "hudi.write.priority": priority}
+    for number in range(1, 3):
+        made.upsert([{"id": "a", "ts": number}])
+    open_write = begin_transaction(
+        made.storage,
+        made.config,
+        operation="UPSERT",
+        action="deltacommit",
+        options=parse_transaction_options(OCC),
+    )
+    seen, during = [], []
+
+    def pause(seconds):
+        """Another write is still open; it ends when somebody waits for it."""
+        if claims(made.storage) and not seen:
+            seen.append(claims(made.storage))
+            open_write.abort("it is over")
+        time.sleep(min(seconds, 0.01))
+
+    def execute(context, *arguments, **named):
+        during.extend(claims(made.storage))
+        return run(context, *arguments, **named)
+
+    run = log_compaction._execute
+    monkeypatch.setattr(log_compaction, "_execute", execute)
+    monkeypatch.setitem(waited_for.__kwdefaults__, "pause", pause)
+    if priority == "NORMAL":
+        assert (
+            "not completed" in made.log_compact(options=options).skipped
+        )  # it is due, and has not waited long
+        assert seen == []
+        for number in range(3, 5):
+            made.upsert([{"id": "a", "ts": number}])
+    result = made.log_compact(options=options)
+    assert seen
+    assert result.executed
+    assert during, "others wait until it is executed, as it gives way to each"
+    assert claims(made.storage) == []
+    assert made.verify(deep=True) == []
+
+
+def test_a_resize_of_buckets_loses_so_often_and_no_more(tmp_path, monkeypatch):
+    buckets = {**OCC, "hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+    HudiTable.create(
+        str(tmp_path / "t"), SCHEMA, name="t", record_keys=["id"], ordering_fields=["ts"], options=buckets
+    )
+    own = {k: v for k, v in buckets.items() if "bucket" not in k}
+    made = HudiTable.open(str(tmp_path / "t"), options=own)
+    made.insert([{"id": k, "ts": 0} for k in "abcdef"])
+    claimed = []
+
+    def write_first(transaction, plan, config, run):
+        """Another write comes first, but where it has to wait for the resize."""
+        claimed.append([c.rank for c in claims(made.storage)])
+        if not claimed[-1]:
+            HudiTable.open(made.uri, options=own).upsert([{"id": "a", "ts": len(claimed)}])
+        return execute(transaction, plan, config, run)
+
+    execute = resizing._execute
+    monkeypatch.setattr(resizing, "_execute", write_first)
+    monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.0)
+    with pytest.raises(WriteConflictError):
+        made.resize_buckets(4, options={"hoodie.write.num.retries.on.conflict.failures": "0"})
+    claimed.clear()
+    result = made.resize_buckets(4)
+    assert claimed == [[], [], [3]]
+    assert result.retries == 2
+    assert result.plan.after.num_buckets == 4
+    assert claims(made.storage) == []
+    found = {r["id"]: r["ts"] for r in made.read(["id", "ts"]).to_arrow().to_pylist()}
+    assert found == {"a": 2, "b": 0, "c": 0, "d": 0, "e": 0, "f": 0}
+    assert made.verify(deep=True) == []
+
+
+def test_a_log_compaction_waits_for_nobody_where_precedence_is_off(tmp_path):
+    made = table(tmp_path / "t", table_type="MERGE_ON_READ")
+    for number in range(1, 6):
+        made.upsert([{"id": "a", "ts": number}])
+    options = {**OCC, "hoodie.log.compaction.blocks.threshold": "1", "hudi.write.precedence.after": "0"}
+    open_write = begin_transaction(
+        made.storage, made.config, operation="UPSERT", action="deltacommit",
+        options=parse_transaction_options(OCC),
+    )  # fmt: skip
+    assert "not completed" in made.log_compact(options=options).skipped
+    assert claims(made.storage) == []
+    open_write.abort("it is over")
 
 
 @pytest.mark.parametrize("precedence", ["0", "3"])

@@ -352,8 +352,9 @@ PRIORITY = ConfigKey(
 PRECEDENCE_AFTER = ConfigKey(
     "hudi.write.precedence.after", whole(0, unit="tries"), "3", since="0.1.0",
     doc="After how many tries that lost to others a write has precedence: no other one begins until it has ended, so "
-    "that its next try wins. A compaction has it where writes kept it from being planned at so many commits after it "
-    "was due, and at once where it is HIGH. 0: never."
+    "that its next try wins; the same goes for a resize of buckets. A compaction has it where writes kept it from "
+    "being planned at so many commits after it was due, a log compaction where slices have so many log blocks more "
+    "than they should, and both at once where they are HIGH. 0: never."
 )
 PRECEDENCE_WAIT_MS = ConfigKey(
     "hudi.write.precedence.wait_ms", whole(0, unit="milliseconds"), "60000", since="0.1.0",

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from hudi_format.errors import WriteConflictError
 from hudi_format.model import WriteStat
@@ -32,6 +32,7 @@ from hudi_timeline.options.file_options import NUM_BUCKETS
 from hudi_timeline.options.service_config import ResizeConfig, parse_resize_options
 from hudi_timeline.services.buckets.pending_resizes import (
     CLUSTER,
+    Complete,
     check_resize,
     execute_pending,
     look_into,
@@ -45,6 +46,7 @@ from hudi_timeline.table_config import INDEX
 from hudi_timeline.timeline.commit_metadata import COMPACT
 from hudi_timeline.timeline.instant import REPLACE_COMMIT
 from hudi_timeline.transaction.conflict_resolution import Rivals
+from hudi_timeline.transaction.retries import retried
 from hudi_timeline.transaction.ring_files import NewRings, refuse_new_rings
 from hudi_timeline.transaction.settings_change import NewSettings
 from hudi_timeline.transaction.transaction import Participant, Transaction, begin_transaction
@@ -63,6 +65,7 @@ class ResizeResult:
         write_stats: the new base files, of those too.
         warnings: what the user should know, one sentence each.
         seconds: how long it took.
+        retries: how many tries lost to writes first.
     """
 
     instant: str
@@ -71,6 +74,7 @@ class ResizeResult:
     write_stats: tuple[WriteStat, ...] = ()
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
+    retries: int = 0
 
     def __repr__(self) -> str:
         done = f"{self.instant}: {len(self.write_stats):,} files" if self.instant else "nothing written"
@@ -140,35 +144,58 @@ def resize(
         )
     executed = {} if dry_run else execute_pending(context, config, complete)
     files = tuple(s for of in executed.values() for s in of)
+
+    def one_try(lost: int) -> ResizeResult:
+        done = _in_one(context, config, planned, plan, complete, dry_run=dry_run, lost=lost)
+        return replace(
+            done,
+            executed=tuple(executed),
+            write_stats=(*files, *done.write_stats),
+            seconds=time.monotonic() - began,
+        )
+
+    # A plan that was given fits only what it was made of.
+    result = retried(context.options.raw, one_try, once=dry_run or plan is not None)
+    if result.instant:
+        log.info("%s: %r", context.storage.uri, result)
+    return result
+
+
+def _in_one(
+    context: ServiceContext,
+    config: ResizeConfig,
+    planned: Callable[[TableSnapshot], ResizePlan],
+    plan: ResizePlan | None,
+    complete: Complete,
+    *,
+    dry_run: bool,
+    lost: int,
+) -> ResizeResult:
+    """One try to plan and execute in one transaction.
+
+    Args:
+        lost: how many tries have lost to writes.
+    """
     snapshot = context.look()
     check_resize(context, snapshot)
     found = plan or planned(snapshot)  # what is refused is refused before there is an instant
     make_resize_tasks(snapshot, "0", found.moves, found.index("0"), config.files)
     if dry_run or not found:
-        return ResizeResult("", found, tuple(executed), files, seconds=time.monotonic() - began)
+        return ResizeResult("", found)
     caller = RunningCall.here()
     with begin_transaction(
         context.storage, context.table, operation=CLUSTER, action=REPLACE_COMMIT, options=context.options,
-        caller=caller,
+        caller=caller, lost=lost,
     ) as transaction:  # fmt: skip
         now = transaction.snapshot
         check_resize(context, now)  # again: others may have been there
         found = planned(now) if plan is None else _checked(plan, now, transaction)
         if not found:
             transaction.abort("others have done what it was to do", without_trace=True)
-            return ResizeResult("", found, tuple(executed), files, seconds=time.monotonic() - began)
+            return ResizeResult("", found)
         transaction.inflight({})
         stats = complete(transaction, found)
-    result = ResizeResult(
-        transaction.instant,
-        found,
-        tuple(executed),
-        (*files, *stats),
-        (*found.skipped, *transaction.warnings),
-        time.monotonic() - began,
-    )
-    log.info("%s: %r", context.storage.uri, result)
-    return result
+    return ResizeResult(transaction.instant, found, (), tuple(stats), (*found.skipped, *transaction.warnings))
 
 
 def _execute(

@@ -27,11 +27,13 @@ from hudi_format.model import FileSlice, WriteStat
 from hudi_format.storage.open import flush
 from hudi_format.storage.parallel import on_threads
 from hudi_timeline.concurrency import markers
+from hudi_timeline.concurrency.precedence import Precedence
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.file_slices import newest_slices, newest_slices_of
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.file_system_view.table_schema import with_history
 from hudi_timeline.options.compaction_config import CompactionConfig, parse_compaction_options
+from hudi_timeline.options.transaction_options import HIGH, OVERLAPPING
 from hudi_timeline.services.compaction.compaction import (
     CompactionResult,
     begun_elsewhere,
@@ -77,7 +79,8 @@ from hudi_timeline.timeline.instant import (
 )
 from hudi_timeline.timeline.instant_generator import new_instant
 from hudi_timeline.transaction import rollback_executor
-from hudi_timeline.transaction.rollback_guard import refuse_alive
+from hudi_timeline.transaction.retries import waited_for
+from hudi_timeline.transaction.rollback_guard import refuse_alive, running_writes
 from hudi_timeline.transaction.schema_history import refuse_older_than_history
 from hudi_timeline.transaction.write_basis import Basis
 
@@ -136,12 +139,21 @@ def log_compact(
         plan, skipped = _look_into(context, instant)
     elif mode != SCHEDULE:
         executed = {} if dry_run else _execute_pending(context, instant, config, run)
-    if mode != EXECUTE:
-        scheduled, plan, skipped = _schedule(context, config, dry_run=dry_run, now=now)
-        if scheduled and mode == BOTH:
-            stats = _execute(context, scheduled, config, run, seen=True)
-            if stats is not None:
-                executed[scheduled] = stats
+    if mode != EXECUTE and dry_run:
+        plan, skipped = _planned(context.look(), config)
+    elif mode != EXECUTE:
+        first = _has_precedence(context, config)
+        standing = Precedence(context.storage, context.options, first=first, caller=RunningCall.here())
+        try:
+            scheduled, plan, skipped = waited_for(lambda: _schedule(context, config, now, standing), 0)
+            # It gives way to every write that begins beside it, so that others wait until it is executed.
+            if scheduled and mode == BOTH:
+                stats = _execute(context, scheduled, config, run, seen=True)
+                if stats is not None:
+                    executed[scheduled] = stats
+        finally:
+            standing.end()
+            context.warnings += [standing.warning] if standing.warning else []
     result = CompactionResult(
         scheduled, plan, tuple(executed), executed, skipped, tuple(context.warnings), time.monotonic() - began
     )
@@ -181,24 +193,41 @@ def make_log_compaction_plan(snapshot: TableSnapshot, config: CompactionConfig) 
     )
 
 
+def _planned(snapshot: TableSnapshot, config: CompactionConfig) -> tuple[CompactionPlan, str]:
+    """The plan, and why there is none."""
+    waiting = _waits_for(snapshot)
+    plan = CompactionPlan() if waiting else make_log_compaction_plan(snapshot, config)
+    return plan, waiting or ("" if plan else f"no file slice has {config.log_compact_blocks} log blocks")
+
+
+def _has_precedence(context: ServiceContext, config: CompactionConfig) -> bool:
+    """Whether open writes are to be waited for: slices have got so many more log blocks than they should."""
+    options = context.options
+    if options.mode not in OVERLAPPING or not options.precedence_after:
+        return False
+    snapshot = context.look()
+    if not _waits_for(snapshot):
+        return False
+    patience = 0 if options.priority == HIGH else options.precedence_after
+    late = replace(config, log_compact_blocks=config.log_compact_blocks + patience)
+    return bool(make_log_compaction_plan(snapshot, late))
+
+
 def _schedule(
-    context: ServiceContext, config: CompactionConfig, *, dry_run: bool, now: Callable[[], float]
+    context: ServiceContext, config: CompactionConfig, now: Callable[[], float], standing: Precedence
 ) -> tuple[str, CompactionPlan, str]:
-    """Plan, and put the plan on the timeline; gives its instant, the plan, and why there is none."""
-    storage, nothing = context.storage, CompactionPlan()
-    few = f"no file slice has {config.log_compact_blocks} log blocks"
-    if dry_run:
-        snapshot = context.look()
-        waiting = _waits_for(snapshot)
-        plan = nothing if waiting else make_log_compaction_plan(snapshot, config)
-        return "", plan, waiting or ("" if plan else few)
+    """Plan, and put the plan on the timeline; gives its instant, the plan, and why there is none.
+
+    Raises:
+        ConcurrentWriterError: with precedence, it waits for open writes.
+    """
+    storage = context.storage
     with context.locked(also=HARMED, keep_metadata=True) as snapshot:
-        waiting = _waits_for(snapshot)
-        if waiting:
-            return "", nothing, waiting
-        plan = make_log_compaction_plan(snapshot, config)
+        if standing.is_first:
+            standing.give_way(True, lambda: running_writes(snapshot, context.options))
+        plan, skipped = _planned(snapshot, config)
         if not plan:
-            return "", plan, few
+            return "", plan, skipped
         instant = new_instant(snapshot.timeline, context.table, now, table=storage.uri)
         path = instant_path(context.table, instant, LOG_COMPACTION, REQUESTED)
         context.check_lock()
