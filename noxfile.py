@@ -468,6 +468,8 @@ def bench_smoke(session: nox.Session) -> None:
     session.run("python", "benchmarks/macro/mor_writes.py", "--scale", "smoke", "--engines", "ours")
     session.run("python", "benchmarks/macro/planning.py", "--scale", "smoke")
     session.run("python", "benchmarks/macro/metadata_commit.py", "--scale", "smoke")
+    session.run("python", "benchmarks/macro/point_lookups.py", "--scale", "smoke")
+    session.run("python", "benchmarks/macro/tagging.py", "--scale", "smoke", "--engines", "ours,ours-spark")
     session.run("python", "benchmarks/macro/writers.py", "--scale", "smoke")
     session.run("python", "benchmarks/macro/spikes.py", "--scale", "smoke", "--contenders", "ours")
     session.run("python", "benchmarks/macro/incremental.py", "--scale", "smoke", "--engines", "ours")
@@ -488,6 +490,8 @@ BENCHMARKS = {
     "mor-writes-bucket": ("mor_writes.py", "--index", "BUCKET"),
     "planning": ("planning.py",),
     "metadata-commit": ("metadata_commit.py",),
+    "point-lookups": ("point_lookups.py",),
+    "tagging": ("tagging.py",),
     "writers": ("writers.py",),
     "data_skipping": ("data_skipping.py",),
     "spikes": ("spikes.py", "--repeat", "3"),
