@@ -159,6 +159,10 @@ _METASTORE = {
     "hive.support.concurrency": "true",
     "hive.txn.manager": "org.apache.hadoop.hive.ql.lockmgr.DbTxnManager",
     "hive.txn.timeout": "3s",  # a lock that is not heard of for as long is free
+    # Looked for as often, by a service that is the compactor's.
+    "hive.compactor.initiator.on": "true",
+    "hive.timedout.txn.reaper.start": "1s",
+    "hive.timedout.txn.reaper.interval": "1s",
     "hive.in.test": "true",  # makes the tables of locks
     "hive.async.log.enabled": "false",
     "datanucleus.connectionPoolingType": "none",
