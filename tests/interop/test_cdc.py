@@ -250,3 +250,24 @@ def test_apache_hudi_tells_nothing_of_a_log_with_a_delete_of_dms(apache, tmp_pat
     assert [(c["op"], image(c["before"] or c["after"])["k"]) for c in told] == [
         ("i", "a"), ("i", "b"), ("d", "a"),
     ]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["OverwriteWithLatestAvroPayload", "OverwriteNonDefaultsWithLatestAvroPayload"]
+)
+def test_of_a_log_record_that_loses_to_an_earlier_one_apache_hudi_tells_a_change(apache, tmp_path, name):
+    """Of its own writes, and against its own snapshot, in which nothing changes; we tell none."""
+    given = options(
+        "DATA_BEFORE", "MERGE_ON_READ",
+        **{"hoodie.datasource.write.payload.class": f"org.apache.hudi.common.model.{name}"},
+    )  # fmt: skip
+    path = tmp_path / "t"
+    for operation, ts in (("insert", 1), ("upsert", 5), ("upsert", 3)):
+        data = pa.table({"k": ["a"], "p": ["p"], "ts": [ts]})
+        apache.write(path, data, given | {"hoodie.datasource.write.operation": operation})
+    assert apache.read(path)["ts"].to_pylist() == [5]
+    theirs = apache.read(path, **CDC_QUERY, **{"hoodie.datasource.read.begin.instanttime": "000"})
+    mine = HudiTable.open(path).read_changes("000").to_arrow()
+    assert sorted(theirs["op"].to_pylist()) == ["i", "u", "u"]
+    assert sorted(mine["op"].to_pylist()) == ["i", "u"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,8 @@ FACTORS = {
 # It refuses maps of structs and payloads that fill values in; of log records it takes the last one, where Apache Hudi
 # with OverwriteWithLatestAvroPayload takes the one with the greatest ordering value.
 READ_BY_HUDI_RS = ("DefaultHoodieRecordPayload", "EventTimeAvroPayload")
+# With these, of the keys of late records, later releases of Apache Hudi give others, and 0.15 tells more changes.
+LATEST = ("OverwriteWithLatestAvroPayload", "OverwriteNonDefaultsWithLatestAvroPayload")
 BY_DAY = ("DayBased", "BoundedPartitionAware")
 TIME_BASED = {
     "hoodie.keygen.timebased.timestamp.type": "DATE_STRING",
@@ -239,7 +241,13 @@ def _told(changes: pa.Table) -> Counter[tuple[str, ...]]:
     return out
 
 
-def _check_changes(twins: Twins, case: dict[str, str]) -> None:
+def _check_changes(twins: Twins, case: dict[str, str], late: Collection[str] = frozenset()) -> None:
+    """The same changes by both.
+
+    Args:
+        late: keys of records that lost to earlier ones, of which Apache Hudi may tell updates that we do not tell
+            (test_cdc.py::test_of_a_log_record_that_loses_to_an_earlier_one_apache_hudi_tells_a_change).
+    """
     query = {
         "hoodie.datasource.query.type": "incremental",
         "hoodie.datasource.query.incremental.format": "cdc",
@@ -251,7 +259,9 @@ def _check_changes(twins: Twins, case: dict[str, str]) -> None:
     if case["payload"] == DMS:  # test_cdc.py::test_apache_hudi_tells_nothing_of_a_log_with_a_delete_of_dms
         return
     for path, told in zip(twins.paths, mine, strict=True):
-        assert told == _told(twins.apache.read(path, **query))
+        theirs = _told(twins.apache.read(path, **query))
+        assert not told - theirs
+        assert [c for c in theirs - told if c[0] != "u" or c[2] not in late] == []
 
 
 def _by_commit(told: Counter[tuple[str, ...]]) -> Counter[tuple[object, ...]]:
@@ -260,9 +270,12 @@ def _by_commit(told: Counter[tuple[str, ...]]) -> Counter[tuple[object, ...]]:
     return Counter({(op, times.index(time), key): n for (op, time, key), n in told.items()})
 
 
-def _check_reader(twins: Twins, read: Callable[..., pa.Table]) -> None:
+def _check_reader(twins: Twins, read: Callable[..., pa.Table], late: Collection[str] = frozenset()) -> None:
+    """The same rows by another reader, but for those of some keys, which it has too."""
     for path in twins.paths:
         got, mine = read(path).drop_columns(OWN), ours.read(path).drop_columns(OWN)
+        assert got.num_rows == mine.num_rows
+        got, mine = (t.filter(pa.array([k not in late for k in t["uuid"].to_pylist()])) for t in (got, mine))
         assert_same_rows(got, mine, ["uuid"], ordered_columns=False)
 
 
@@ -305,11 +318,11 @@ def test_twins(tmp_path: Path, pool: Any, apache: ApacheHudi, case: dict[str, st
         got = ours.table(path).read(query="read_optimized", meta_columns=True).to_arrow().drop_columns(OWN)
         assert_same_rows(got, want, ["uuid"], ordered_columns=False)
         assert ours.table(path).verify() == []
+    # test_payloads.py::test_of_several_log_records_the_last_wins_in_later_releases_only
+    lost = {r["uuid"] for r in late} if case["payload"] in LATEST and case["strategy"] == "none" else set()
     if case["cdc"] != "off" and case["small_files"] == "0" and case["strategy"] == "none":
-        _check_changes(twins, case)
+        _check_changes(twins, case, lost)
     if case["types"] == "trips" and case["payload"] in READ_BY_HUDI_RS:
         _check_reader(twins, hudi_rs.read)
-    # test_payloads.py::test_of_several_log_records_the_last_wins_in_later_releases_only
-    by_commit = case["payload"] == "OverwriteWithLatestAvroPayload" and case["strategy"] == "none"
-    if CASES.index(case) not in IN_CI and not by_commit:  # in CI no JVM starts for it
-        _check_reader(twins, pool.get("1.0.2").read)
+    if CASES.index(case) not in IN_CI:  # in CI no JVM starts for it
+        _check_reader(twins, pool.get("1.0.2").read, lost)

@@ -324,9 +324,12 @@ def test_decimals_below_zero_are_numbers_among_log_records_too(tmp_path, pool, a
 
 
 @pytest.mark.parametrize("version", ["0.15.0", pytest.param("1.0.2", marks=pytest.mark.slow)])
-def test_of_several_log_records_the_last_wins_in_later_releases_only(tmp_path, pool, apache, version):
-    """With OverwriteWithLatestAvroPayload; we read tables of version 6 as 0.15 does, which writes them."""
-    options = {**BASE, **MERGE_ON_READ, **payload("OverwriteWithLatestAvroPayload")}
+@pytest.mark.parametrize(
+    "name", ["OverwriteWithLatestAvroPayload", "OverwriteNonDefaultsWithLatestAvroPayload"]
+)
+def test_of_several_log_records_the_last_wins_in_later_releases_only(tmp_path, pool, apache, name, version):
+    """We read tables of version 6 as 0.15 does, which writes them."""
+    options = {**BASE, **MERGE_ON_READ, **payload(name)}
     for ts, operation in ((1, "insert"), (5, "upsert"), (3, "upsert")):
         table = pa.table({"id": ["late"], "p": ["p"], "ts": pa.array([ts], pa.int64())})
         apache.write(tmp_path / "t", table, {**options, WRITE + "operation": operation})
