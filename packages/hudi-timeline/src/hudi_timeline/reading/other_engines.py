@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 # Bytes of files that Polars reads together: what it makes of them is in memory at once.
 _BYTES_AT_ONCE = 256 << 20
+# Whether Polars gives columns of a form the types that they have by way of Arrow, by form and schema of the scan.
+_ALIKE: dict[tuple[str, pa.Schema], bool] = {}
+_FORMS = 256
 # Footers to look at together.
 _FOOTERS = 8
 # Characters that DuckDB takes for a pattern of names.
@@ -114,7 +117,7 @@ class PolarsSource:
             files = _files_of(scan)
         except UnsupportedError:
             return []
-        if not files.alike:
+        if files.form is None:
             return []
         root = Path(scan.storage.uri).absolute()
         reads, at, size = [], 0, 0
@@ -124,9 +127,14 @@ class PolarsSource:
                 paths = [root / path for path in files.paths[at : nth + 1]]
                 reads.append(self._read(paths, glob=False, hive_partitioning=False).select(names))
                 at, size = nth + 1, 0
-        # The types that rows have by way of Arrow.
-        wanted = self._frame(scan.schema.empty_table()).schema
-        return reads if all(read.collect_schema() == wanted for read in reads) else []
+        known = (files.form, scan.schema)
+        if known not in _ALIKE and reads:
+            # The types that rows have by way of Arrow.
+            wanted = self._frame(scan.schema.empty_table()).schema
+            if len(_ALIKE) >= _FORMS:
+                _ALIKE.clear()
+            _ALIKE[known] = reads[0].collect_schema() == wanted
+        return reads if _ALIKE.get(known) else []
 
 
 class _TableFiles(fs.FileSystemHandler):  # type: ignore[misc]
@@ -177,14 +185,14 @@ class _Files:
     """A dataset of a scan's base files.
 
     Attributes:
-        alike: whether each has all columns of the scan, each of them in the same form of Parquet.
+        form: of Parquet in which each has all columns of the scan; None where there is no such one.
     """
 
     dataset: ds.Dataset
     paths: tuple[str, ...]
     sizes: tuple[int, ...]
     filtered: bool
-    alike: bool
+    form: str | None
 
 
 def _files_of(scan: Scan) -> _Files:
@@ -222,7 +230,7 @@ def _files_of(scan: Scan) -> _Files:
         tuple(t.path for t in tasks),
         tuple(t.size for t in tasks),
         filter is not None,
-        len(forms) == 1 and None not in forms,
+        forms.pop() if len(forms) == 1 else None,
     )
 
 
@@ -271,7 +279,7 @@ def _own_scan(
     reading of the same files takes twice as long, with our file system or its own.
     """
     names = scan.schema.names
-    if files.filtered or not files.alike or not names or not isinstance(scan.storage, LocalStorage):
+    if files.filtered or files.form is None or not names or not isinstance(scan.storage, LocalStorage):
         return None
     paths = [str(Path(scan.storage.uri).absolute() / path) for path in files.paths]
     if any(c in path for path in paths for c in _PATTERN):
