@@ -1,5 +1,6 @@
 """Rollbacks by hand."""
 
+import pyarrow as pa
 import pytest
 from serviced_tables import KEEP_2, SCHEMA, tree, write
 
@@ -11,9 +12,10 @@ from hudi_format.errors import (
 )
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import markers
-from hudi_timeline.timeline.instant import (
-    next_instant,
-)
+from hudi_timeline.testing import CRASH, Fault, Faults
+from hudi_timeline.testing.interleavings import OPTIONS
+from hudi_timeline.testing.workload import INITIAL, SAVED, made_table, rows_of
+from hudi_timeline.timeline.instant import ROLLBACK, next_instant
 
 
 @pytest.fixture
@@ -89,3 +91,54 @@ def test_a_write_that_begins_without_the_lock_during_a_rollback_keeps_its_files(
     assert (path / "a" / name).exists()
     assert look(table.storage) == [instant]
     assert (path / f".hoodie/.heartbeat/{instant}").exists()
+
+
+LAZY = {"hoodie.cleaner.policy.failed.writes": "LAZY"}
+WRITE = pa.table({"id": ["z"], "p": ["x"], "v": [9]})
+# What comes after a rollback that died before it changed anything, and whether the commit then stays.
+THEN = {
+    "nothing": (lambda t, last: None, False),
+    "a savepoint of it": (lambda t, last: t.savepoint(last), True),
+    "a savepoint that is deleted again": (
+        lambda t, last: (t.savepoint(last), t.delete_savepoint(last)),
+        True,
+    ),
+    "a commit of one of many writers": (lambda t, last: t.upsert(WRITE, options=OPTIONS), True),
+    "two of them": (lambda t, last: [t.upsert(WRITE, options=OPTIONS) for _ in range(2)], True),
+    "a commit that is rolled back": (
+        lambda t, last: (
+            t.upsert(WRITE, options=OPTIONS),
+            t.rollback(t.timeline.completed_writes()[-1].time),
+        ),
+        True,
+    ),
+    "a restore to it": (lambda t, last: t.restore(last), True),
+    "a cleaning": (lambda t, last: t.clean(options=LAZY), False),
+}
+
+
+@pytest.mark.req("RC-01")
+@pytest.mark.parametrize("then", THEN)
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("state", ["requested", "inflight"])
+def test_a_rollback_that_died_before_it_changed_anything_stops_nobody(kind, state, then):
+    """The commit is there for everybody until its completed file goes: who goes by it keeps it."""
+    call, stays = THEN[then]
+    made = made_table(kind).copy_of()
+    last = HudiTable.open(made).timeline.completed_writes()[-1].time
+    faults = Faults(Fault(CRASH, operation="create", path=f"*.rollback.{state}", after=True))
+    with faults.process():
+        HudiTable.open(faults.wrap(made)).rollback(last)
+    table = HudiTable.open(made)
+    assert table.timeline.pending(ROLLBACK)
+    assert table.timeline.find(last).completed
+    call(table, last)
+    HudiTable.open(made).rollback()  # which finishes rollbacks that died
+    table = HudiTable.open(made)
+    assert not table.timeline.pending(ROLLBACK)
+    assert (table.timeline.find(last) is not None) == stays
+    rows = rows_of(table)
+    assert {k: v for k, v in rows.items() if k != "z"} == (INITIAL if stays else SAVED)
+    table.upsert(WRITE)  # of a single writer, who begins with what is pending
+    assert rows_of(HudiTable.open(made))["z"] == ("x", 9, None)
+    assert not [f for f in table.verify(workers=1) if f.severity == "error"]

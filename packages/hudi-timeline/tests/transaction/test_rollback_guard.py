@@ -8,9 +8,11 @@ from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.active_timeline import load_timeline
 from hudi_timeline.transaction.rollback_executor import finish_pending
+from hudi_timeline.transaction.rollback_guard import refuse_needed
 
 T = "20260101000000000"
 R = "20260102000000000"
+LATER = "20260102120000000"
 pytestmark = pytest.mark.req("RC-01", "TM-10")
 
 
@@ -42,19 +44,49 @@ def finish(storage):
     return finish_pending(load_snapshot(storage)).timeline
 
 
-@pytest.mark.parametrize("in_the_way", ["later commit", "savepoint", "later write", "compaction plan"])
+IN_THE_WAY = {
+    "later commit": f".hoodie/{R}.commit",
+    "savepoint": f".hoodie/{T}.savepoint",
+    "later write": f".hoodie/{R}.inflight",
+    "compaction plan": f".hoodie/{R}.compaction.requested",
+}
+
+
+@pytest.mark.parametrize("in_the_way", IN_THE_WAY)
 def test_a_rollback_of_a_completed_commit_that_others_need_is_refused(storage, in_the_way):
     pending(storage)
-    put(storage, f".hoodie/{T}.commit", data=b"{}")
-    later = {
-        "later commit": f".hoodie/{R}.commit",
-        "savepoint": f".hoodie/{T}.savepoint",
-        "later write": f".hoodie/{R}.inflight",
-        "compaction plan": f".hoodie/{R}.compaction.requested",
-    }
-    put(storage, later[in_the_way], data=b"{}")
-    begun(storage, [])
-    with pytest.raises((UnsupportedError, OptionError)) as e:
-        finish(storage)
-    assert f"{R}.rollback.requested" in e.value.remedy
-    assert timeline(storage).find(T).completed
+    put(storage, f".hoodie/{T}.commit", IN_THE_WAY[in_the_way], data=b"{}")
+    with pytest.raises((UnsupportedError, OptionError)):
+        refuse_needed(load_snapshot(storage), timeline(storage).find(T))
+
+
+@pytest.mark.parametrize("state", ["requested", "inflight"])
+@pytest.mark.parametrize("in_the_way", IN_THE_WAY)
+def test_one_that_died_before_it_changed_anything_is_withdrawn_where_others_need_the_commit(
+    storage, in_the_way, state
+):
+    """Else no write could begin: nobody but the user could say which of the two is to stay."""
+    pending(storage)
+    put(storage, f".hoodie/{T}.commit", IN_THE_WAY[in_the_way], data=b"{}")
+    put(storage, "p/f_0-0-0_20260101000000000.parquet")
+    begun(
+        storage,
+        [{"partitionPath": "p", "filesToBeDeleted": ["p/f_0-0-0_20260101000000000.parquet"]}],
+        state=state,
+    )
+    now = finish(storage)
+    assert now.find(T).completed
+    assert not now.of("rollback")
+    assert storage.info("p/f_0-0-0_20260101000000000.parquet") is not None
+    assert storage.info(IN_THE_WAY[in_the_way]) is not None
+    assert finish(storage) == now
+
+
+def test_one_that_took_the_commit_away_is_finished_whoever_came_after(storage):
+    pending(storage)
+    put(storage, f".hoodie/{LATER}.commit", data=b"{}")
+    begun(storage, [], state="inflight")
+    now = finish(storage)
+    assert now.find(T) is None
+    assert now.find(LATER).completed
+    assert [i.completed for i in now.of("rollback")] == [True]

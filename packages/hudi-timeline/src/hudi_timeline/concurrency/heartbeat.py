@@ -22,6 +22,7 @@ from hudi_format._checks import loads
 from hudi_format.errors import ConcurrentWriterError, StorageError
 from hudi_format.fork_safe import Owned, ProcessLock
 from hudi_format.storage.protocol import Storage
+from hudi_timeline.concurrency.own_files import create_own
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.concurrency.store_clock import store_seconds
 from hudi_timeline.options.transaction_options import HEARTBEAT_INTERVAL_MS, HEARTBEAT_MISSES
@@ -209,7 +210,7 @@ class Heartbeat:
             with _running_lock.threads:
                 _running[self.owner.token] = self
             # Not published: an instant that another writer has taken must stay its own.
-            storage.create(self._path, self._content)
+            create_own(storage, self._path, self._content)
             self._last_beat = clock()
             self._thread.start()
         except BaseException:

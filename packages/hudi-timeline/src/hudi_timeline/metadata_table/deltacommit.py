@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudi_format.errors import CorruptFileError, StorageError
+from hudi_format.errors import CorruptFileError
 from hudi_format.file_names import parse_log_file
 from hudi_format.log.writer import LogWriter, WrittenLog
 from hudi_format.model import FileSlice, WriteStat
@@ -27,6 +27,7 @@ from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_index.metadata_table.encoding import FOR_SHORT, hfile_of, record_schema, stored_schema
 from hudi_timeline.concurrency import markers
+from hudi_timeline.concurrency.own_files import create_if_absent, create_own
 from hudi_timeline.metadata_table.own_table import ROLLBACK_SUFFIX, OwnTable
 from hudi_timeline.options.transaction_options import METADATA_ENABLE
 from hudi_timeline.timeline.action_metadata import (
@@ -146,27 +147,8 @@ def complete(
 
 def create_or_same(storage: Storage, path: str, content: bytes) -> None:
     """Create a file, also where the store reports a failure after it has done the work."""
-    try:
-        storage.create(path, content)
-    except (FileExistsError, StorageError):
-        if not _holds(storage, path, content):
-            raise
+    create_own(storage, path, content)
     flush(storage, [path], written=False)
-
-
-def _holds(storage: Storage, path: str, content: bytes) -> bool:
-    try:
-        return storage.read(path) == content
-    except (FileNotFoundError, StorageError):
-        return False
-
-
-def create_if_absent(storage: Storage, path: str, data: bytes) -> None:
-    """Create a file unless an earlier attempt has."""
-    try:
-        storage.create(path, data)
-    except FileExistsError:
-        return
 
 
 def _states(own: OwnTable, instant: str) -> dict[str, Instant]:

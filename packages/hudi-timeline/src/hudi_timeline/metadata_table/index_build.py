@@ -30,6 +30,7 @@ from hudi_index.metadata_table.index_records import location_records, written_sc
 from hudi_index.metadata_table.keys import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from hudi_index.metadata_table.slice_records import ALL, read_slices
 from hudi_timeline import metadata_config
+from hudi_timeline.concurrency.own_files import create_own
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.listing import list_table
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
@@ -176,7 +177,7 @@ def write_content(
         data = base_file_of(content)
         check()
         path = join_path(partition, name)
-        own.storage.create(path, data)
+        create_own(own.storage, path, data)
         flush(own.storage, [path])
         stats.append(base_file_stat(partition, file_id, name, content.num_rows, len(data)))
     return tuple(stats)

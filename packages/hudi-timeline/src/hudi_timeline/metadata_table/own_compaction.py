@@ -27,8 +27,9 @@ from hudi_index.metadata_table.index_records import plain_schema, written_schema
 from hudi_index.metadata_table.keys import FILES, RECORD_INDEX
 from hudi_index.metadata_table.slice_records import read_records
 from hudi_timeline.concurrency import markers
+from hudi_timeline.concurrency.own_files import create_if_absent, create_own
 from hudi_timeline.file_system_view.listing import list_partition_files
-from hudi_timeline.metadata_table.deltacommit import create_if_absent, create_or_same
+from hudi_timeline.metadata_table.deltacommit import create_or_same
 from hudi_timeline.metadata_table.own_table import (
     CLEAN_SUFFIX,
     COMPACTION_SUFFIX,
@@ -101,7 +102,7 @@ def compact(own: OwnTable, table: Timeline, delta_commits: int, partitions: Coll
             for s in slices
         )
         path = instant_path(own.snapshot.config, done, COMPACTION, REQUESTED)
-        own.storage.create(path, CompactionPlan(operations).to_bytes())
+        create_own(own.storage, path, CompactionPlan(operations).to_bytes())
         _execute(own, done, partitions)
     return done
 
@@ -159,7 +160,7 @@ def _merge(own: OwnTable, part: FileSlice, instant: str) -> WriteStat | None:
     markers.create(storage, instant, part.partition, name, markers.MERGE)
     content = base_file_of(rows)
     path = join_path(part.partition, name)
-    storage.create(path, content)
+    create_own(storage, path, content)
     flush(storage, [path])
     return WriteStat(
         part.file_id,

@@ -21,12 +21,13 @@ from typing import Any
 import fastavro
 import numpy as np
 
-from hudi_format.errors import CorruptFileError
+from hudi_format.errors import CorruptFileError, StorageError
 from hudi_format.log.block import BlockType, HeaderKey
 from hudi_format.log.encoder import avro_content, frame
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import markers
+from hudi_timeline.concurrency.own_files import create_own
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.options.service_config import ServiceConfig
 from hudi_timeline.services.archive_planner import ArchivePlan, archive_entry, make_plan
@@ -109,12 +110,15 @@ def write_archive(storage: Storage, table: TableConfig, entries: Sequence[dict[s
         number += 1
         path = f"{folder}/.commits_.archive.{number}_{_TOKEN}"
         try:
-            storage.create(path, data)
+            create_own(storage, path, data)
         except FileExistsError:  # an empty or hidden file, which does not count as one of the archive
             continue
         flush(storage, [path], written=False)  # before the instants go from the timeline
         return path
-    raise FileExistsError(f"{folder}: the numbers up to {number} are taken")
+    raise StorageError(
+        f"the numbers of archive files up to {number} are taken", table=storage.uri, file=folder,
+        remedy="move away files of the archive that hold nothing, and archive again.",
+    )  # fmt: skip
 
 
 def _block(entries: Sequence[dict[str, Any]]) -> bytes:

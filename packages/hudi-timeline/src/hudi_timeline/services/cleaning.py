@@ -19,11 +19,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from hudi_format.errors import InstantNotFoundError, OptionError, StorageError, UnsupportedError
+from hudi_format.errors import (
+    ConcurrentWriterError,
+    InstantNotFoundError,
+    OptionError,
+    StorageError,
+    UnsupportedError,
+)
 from hudi_format.file_names import PARTITION_METADATA
 from hudi_format.model import join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
+from hudi_timeline.concurrency.own_files import create_own
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.archived_replacements import archive_folder, archived_left, is_mark
 from hudi_timeline.file_system_view.file_slices import newest_slices
@@ -57,7 +64,7 @@ from hudi_timeline.timeline.instant import (
     instant_path,
     zone_of,
 )
-from hudi_timeline.timeline.instant_generator import new_instant
+from hudi_timeline.timeline.instant_generator import request_instant
 from hudi_timeline.transaction import orphans, rollback_executor
 
 log = logging.getLogger("hudi")
@@ -174,8 +181,7 @@ def clean(
             return CleanResult(
                 "", plan, finished=finished, warnings=warnings, seconds=time.monotonic() - began
             )
-        instant = new_instant(timeline, context.table, now, table=storage.uri)
-        storage.create(instant_path(context.table, instant, CLEAN, REQUESTED), plan.to_bytes(storage.uri))
+        instant = request_instant(storage, timeline, context.table, CLEAN, plan.to_bytes(storage.uri), now)
     did = _execute(context, instant, plan, _undone(timeline))
     result = CleanResult(
         instant, plan, did.deleted, did.failed, finished, tuple(context.warnings), time.monotonic() - began
@@ -221,6 +227,7 @@ def roll_back_expired(context: ServiceContext) -> tuple[str, ...]:
     storage = context.storage
     done = []
     with context.locked() as snapshot:
+        snapshot = rollback_executor.withdraw_overtaken(snapshot)
         for pending in reversed(snapshot.timeline.pending_writes()):
             if is_clustering(storage, snapshot.timeline, pending):
                 continue
@@ -364,7 +371,13 @@ def _execute(
                 progress.undone = _undone(timeline)
             inflight = instant_path(context.table, instant, CLEAN, INFLIGHT)
             if storage.info(inflight) is None:
-                storage.create(inflight, replace(plan, guarded=True).to_bytes(storage.uri))
+                try:
+                    create_own(storage, inflight, replace(plan, guarded=True).to_bytes(storage.uri))
+                except FileExistsError:
+                    raise ConcurrentWriterError(
+                        "another program has begun this cleaning meanwhile", table=storage.uri, instant=instant,
+                        remedy="wait until it is completed; configure the same lock provider for all processes.",
+                    ) from None  # fmt: skip
             flush(storage, [inflight], written=False)  # the plan outlives what it deletes
             _delete_some(storage, progress)
             if not progress.left:

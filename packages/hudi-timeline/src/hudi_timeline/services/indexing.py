@@ -33,11 +33,12 @@ from hudi_index.metadata_table.keys import COLUMN_STATS
 from hudi_timeline import metadata_config, table_config
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.heartbeat import Heartbeat
+from hudi_timeline.concurrency.own_files import complete_own, create_own
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_config import FILES, KEPT
 from hudi_timeline.metadata_table import index_build, upkeep
-from hudi_timeline.metadata_table.deltacommit import GroupChange, create_or_same
+from hudi_timeline.metadata_table.deltacommit import GroupChange
 from hudi_timeline.metadata_table.file_indexes import unlisted_note
 from hudi_timeline.metadata_table.initialisation import initialise, no_place
 from hudi_timeline.metadata_table.own_table import open_own
@@ -46,7 +47,7 @@ from hudi_timeline.table_config import METADATA_PARTITIONS_INFLIGHT
 from hudi_timeline.timeline.action_metadata import IndexedPartition, IndexMetadata, IndexPlan, render_action
 from hudi_timeline.timeline.index_builds import IndexBuild, begun_plan, pending_builds
 from hudi_timeline.timeline.instant import COMPLETED, INDEXING, INFLIGHT, REQUESTED, instant_path
-from hudi_timeline.timeline.instant_generator import new_instant
+from hudi_timeline.timeline.instant_generator import request_instant
 from hudi_timeline.transaction.rollback_guard import refuse_alive
 
 log = logging.getLogger("hudi")
@@ -234,13 +235,12 @@ def _schedule(
                 table=storage.uri,
                 remedy="leave record_index out.",
             )
-        instant = new_instant(snapshot.timeline, context.table, now, table=storage.uri)
         up_to = _contiguous(snapshot)
         plan = IndexPlan(tuple(IndexedPartition(p, up_to) for p in planned))
-        path = instant_path(context.table, instant, INDEXING, REQUESTED)
         context.check_lock()
-        storage.create(path, render_action(plan))
-        flush(storage, [path], written=False)
+        instant = request_instant(
+            storage, snapshot.timeline, context.table, INDEXING, render_action(plan), now
+        )
     return instant, planned, made
 
 
@@ -374,7 +374,10 @@ def _begin(
             made_at = {p: index_build.make_groups(snapshot, p, counts[p]) for p in todo}
             context.check_lock()
             data = render_action(begun_plan(build.plan, made_at))
-            storage.create(instant.path_in(INFLIGHT), data)
+            try:
+                create_own(storage, instant.path_in(INFLIGHT), data)
+            except FileExistsError:
+                raise _taken_away(storage.uri, build.time, "another process began it") from None
             flush(storage, [instant.path_in(INFLIGHT)], written=False)
             inflight = sorted({*snapshot.config.metadata_partitions_inflight, *todo})
             context.table = table_config.update(storage, {METADATA_PARTITIONS_INFLIGHT: ",".join(inflight)})
@@ -435,7 +438,9 @@ def _complete(
         context.check_lock()
         begun.beat.check()
         path = instant_path(context.table, time, INDEXING, COMPLETED)
-        create_or_same(storage, path, render_action(IndexMetadata(parts)))
+        complete_own(
+            storage, path, render_action(IndexMetadata(parts)), what="build of an index", instant=time
+        )
         context.table = upkeep.switch(storage, context.table, built)
     return _Done(tuple(p.partition for p in parts), refused)
 

@@ -27,6 +27,7 @@ from hudi_format.model import FileSlice, join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
+from hudi_timeline.concurrency.own_files import create_own
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.metadata_table.mirror import mirror_clean
 from hudi_timeline.timeline.action_metadata import (
@@ -236,7 +237,7 @@ def publish_metadata(storage: Storage, path: str, metadata: CleanMetadata) -> bo
     """
     mirror_clean(storage, table_config.load(storage), metadata)
     try:
-        storage.create(path, render_action(metadata))
+        create_own(storage, path, render_action(metadata))
     except FileExistsError:
         return False
     flush(storage, [path], written=False)

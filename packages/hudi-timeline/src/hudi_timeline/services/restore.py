@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 from hudi_format.errors import CorruptFileError, InstantNotFoundError, OptionError, UnsupportedError
 from hudi_format.file_names import parse_data_file
 from hudi_format.model import FileSlice
-from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import metadata_config, table_config
 from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.concurrency.own_files import complete_own, create_if_absent
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ, newest_slices
 from hudi_timeline.file_system_view.listing import walk
@@ -54,8 +54,14 @@ from hudi_timeline.timeline.instant import (
     instant_path,
     zone_of,
 )
-from hudi_timeline.timeline.instant_generator import new_instant
-from hudi_timeline.transaction.rollback_executor import delete_files, rollback_metadata, tidy, undo
+from hudi_timeline.timeline.instant_generator import request_instant
+from hudi_timeline.transaction.rollback_executor import (
+    delete_files,
+    rollback_metadata,
+    tidy,
+    undo,
+    withdraw_overtaken,
+)
 from hudi_timeline.transaction.rollback_guard import refuse_alive
 from hudi_timeline.transaction.rollback_plan import Files, by_listing, check_plan, paths_to_delete, target_of
 
@@ -121,7 +127,9 @@ def restore(
         return RestoreResult(to, times, seconds=time.monotonic() - began, warnings=warnings, files=files)
     with context.locked(while_restoring=True) as snapshot:
         marked, beating = markers.list_instants(storage), heartbeat.list_instants(storage)
-        timeline, (undone, needed) = snapshot.timeline, _plan(context, snapshot, to)
+        undone, needed = _plan(context, snapshot, to)
+        snapshot = withdraw_overtaken(snapshot, kept=to)
+        timeline = snapshot.timeline
         warnings = _out_of_order(context, timeline, undone, to)
         # It lists files that are deleted now, and is made anew when they are.
         is_listed = metadata_config.FILES in snapshot.config.metadata_partitions
@@ -133,12 +141,10 @@ def restore(
         if pending:
             instant = pending[0].time
         else:
-            instant = new_instant(timeline, context.table, now, table=storage.uri)
             plan = RestorePlan(tuple(InstantName(i.time, i.action) for i in undone), to)
-            storage.create(instant_path(context.table, instant, RESTORE, REQUESTED), render_action(plan))
+            instant = request_instant(storage, timeline, context.table, RESTORE, render_action(plan), now)
         inflight = instant_path(context.table, instant, RESTORE, INFLIGHT)
-        if storage.info(inflight) is None:
-            storage.create(inflight, b"")
+        create_if_absent(storage, inflight, b"")
         listed = walk(storage)
         plans = _rollback_plans(storage, timeline, undone, listed)
         beyond = _archived_files(timeline, to, listed)
@@ -152,8 +158,8 @@ def restore(
             {t: (r,) for t, r in zip(times, rolled, strict=True)},
             tuple(target_of(plan) for plan in plans),
         )
-        storage.create(instant_path(context.table, instant, RESTORE, COMPLETED), render_action(done))
-        flush(storage, [inflight], written=False)
+        path = instant_path(context.table, instant, RESTORE, COMPLETED)
+        complete_own(storage, path, render_action(done), what="restore", instant=instant)
         after = replace(snapshot, config=table_config.load(storage)).reloaded()
         context.sweep(after.timeline, marked, beating)
         if is_listed and can_initialise(after):

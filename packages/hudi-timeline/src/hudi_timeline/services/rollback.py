@@ -85,6 +85,7 @@ def rollback(
         if marked or beating:
             # The timeline is looked at after them: what a writer without our lock began had its instant before that.
             snapshot = snapshot.reloaded()
+        snapshot = rollback_executor.withdraw_overtaken(snapshot, going=instant or "")
         targets = _targets(context, snapshot.timeline, instant)
         for target in targets:
             _check(context, snapshot, target)

@@ -15,6 +15,7 @@ from hudi_format.errors import InstantNotFoundError, MissingFileError, OptionErr
 from hudi_format.model import join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import FileInfo, Storage
+from hudi_timeline.concurrency.own_files import complete_own, create_if_absent
 from hudi_timeline.file_system_view.archived_replacements import archived_left
 from hudi_timeline.file_system_view.file_slice_history import file_groups
 from hudi_timeline.file_system_view.file_slices import SliceBuilder, newest_slices
@@ -34,6 +35,7 @@ from hudi_timeline.timeline.instant import (
     Instant,
     instant_path,
 )
+from hudi_timeline.transaction.rollback_executor import withdraw_overtaken
 
 
 def savepoints(timeline: Timeline) -> list[str]:
@@ -81,6 +83,8 @@ def save(
                 "the table has no commit to savepoint", table=context.storage.uri, remedy="write to it first."
             )
         at = commits[-1].time if instant is None else instant
+        if not dry_run and any(i.time == at for i in commits):
+            found = withdraw_overtaken(found, kept=at)
         create(found.at(at), at, user=user, comment=comment, dry_run=dry_run)
     return at
 
@@ -181,10 +185,9 @@ def create(
     }
     content = avro_files.render("HoodieSavepointMetadata", record)
     inflight = instant_path(snapshot.config, at, SAVEPOINT, INFLIGHT)
-    if storage.info(inflight) is None:  # else one that a process began and did not finish
-        storage.create(inflight, b"")
-    storage.create(instant_path(snapshot.config, at, SAVEPOINT, COMPLETED), content)
-    flush(storage, [inflight], written=False)
+    create_if_absent(storage, inflight, b"")  # there is one that a process began and did not finish
+    path = instant_path(snapshot.config, at, SAVEPOINT, COMPLETED)
+    complete_own(storage, path, content, what="savepoint", instant=at)
     return files
 
 

@@ -11,17 +11,30 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from hudi_format.errors import ClockError, InvalidOptionError
+from hudi_format.errors import ClockError, ConcurrentWriterError, InvalidOptionError
 from hudi_format.fork_safe import ProcessLock
 from hudi_format.storage.local import TICK_MS
+from hudi_format.storage.open import flush
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.concurrency.own_files import create_own
 from hudi_timeline.options.transaction_options import WRITE_INSTANT
 from hudi_timeline.table_config import TIMEZONE, TableConfig
 from hudi_timeline.timeline.active_timeline import Timeline
-from hudi_timeline.timeline.instant import format_instant, next_instant, parse_instant, zone_of
+from hudi_timeline.timeline.instant import (
+    REQUESTED,
+    format_instant,
+    instant_path,
+    next_instant,
+    parse_instant,
+    zone_of,
+)
 
 # Within this, an instant in the future comes from a clock that is a little ahead, or from another
 # instant of the same millisecond.
 TOLERANCE = timedelta(seconds=1)
+
+TRIES_FOR_INSTANT = 5
+"""Instants that are tried where files of others, who do not take our lock, are in the way."""
 
 _lock = ProcessLock()
 _last_given: dict[str, str] = {}  # by time zone property
@@ -63,6 +76,41 @@ def new_instant(
             instant = next_instant(last)
         _last_given[config.timezone] = instant
         return instant
+
+
+def request_instant(
+    storage: Storage,
+    timeline: Timeline,
+    config: TableConfig,
+    action: str,
+    content: bytes,
+    now: Callable[[], float] = time.time,
+) -> str:
+    """Request an action of a table service, under the table's lock; returns its new instant.
+
+    A requested file that is there already belongs to a process that does not take our lock; the next millisecond is
+    free.
+
+    Args:
+        content: the plan.
+
+    Raises:
+        ConcurrentWriterError: others have taken each of the instants tried.
+        ClockError, StorageError.
+    """
+    for _ in range(TRIES_FOR_INSTANT):
+        instant = new_instant(timeline, config, now, table=storage.uri)
+        path = instant_path(config, instant, action, REQUESTED)
+        try:
+            create_own(storage, path, content)
+        except FileExistsError:
+            continue
+        flush(storage, [path], written=False)
+        return instant
+    raise ConcurrentWriterError(
+        f"other processes took each of the instants tried for a {action}", table=storage.uri,
+        remedy="run it again; configure the same lock provider for all processes.",
+    )  # fmt: skip
 
 
 def _checked(given: str, newest: str, moment: datetime, table: str) -> str:

@@ -29,6 +29,7 @@ from hudi_timeline import table_config
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks import provider as locks
 from hudi_timeline.concurrency.locks.select import lock_of
+from hudi_timeline.concurrency.own_files import create_if_absent
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.options.transaction_config import EAGER, LockConfig, TransactionConfig
@@ -79,7 +80,7 @@ class Replacement:
             yield
             if has_commit():
                 self._lock.verify()
-                self._table.create(SWITCH, b"")
+                create_if_absent(self._table, SWITCH, b"")
                 flush(self._table, [SWITCH], written=False)
                 _switch(self._table, self._beat)
                 self.switched = True
@@ -211,7 +212,7 @@ def _is_decided(storage: Storage) -> bool:
 def _switch(storage: Storage, beat: heartbeat.Heartbeat | None) -> None:
     if storage.info(CLEARED) is None:
         _clear(storage)
-        storage.create(CLEARED, b"")
+        create_if_absent(storage, CLEARED, b"")
         flush(storage, [CLEARED], written=False)
     _move_in(storage)
     if beat is not None:

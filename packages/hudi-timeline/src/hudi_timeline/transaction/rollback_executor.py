@@ -13,13 +13,14 @@ Source: BaseRollbackActionExecutor and BaseRollbackHelper of Apache Hudi 0.15.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from hudi_format import properties
-from hudi_format.errors import UnsupportedError
+from hudi_format.errors import MissingFileError, OptionError, UnsupportedError
 from hudi_format.file_names import PARTITION_METADATA, log_file_name, parse_base_file, parse_log_file
 from hudi_format.log.reader import LogFileReader
 from hudi_format.log.writer import LogWriter
@@ -27,6 +28,7 @@ from hudi_format.model import LogFile, join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.concurrency.own_files import create_if_absent
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_table.mirror import mirror_rollback
 from hudi_timeline.timeline.action_metadata import (
@@ -51,7 +53,7 @@ from hudi_timeline.timeline.instant import (
     instant_path,
     parse_instant_file,
 )
-from hudi_timeline.timeline.instant_generator import new_instant
+from hudi_timeline.timeline.instant_generator import request_instant
 from hudi_timeline.transaction.ring_files import delete_rings
 from hudi_timeline.transaction.rollback_guard import refuse_needed
 from hudi_timeline.transaction.rollback_plan import (
@@ -65,6 +67,8 @@ from hudi_timeline.transaction.rollback_plan import (
     target_of,
 )
 from hudi_timeline.transaction.settings_change import take_back
+
+log = logging.getLogger("hudi")
 
 # Deletes are round trips on object stores; few are not worth a pool of threads.
 _POOL_FROM = 64
@@ -106,15 +110,9 @@ def rollback_instant(
             execute(snapshot, pending.time, begun)
             return pending.time
     plan = plan or make_rollback_plan(storage, timeline, instant)
-    content = render_action(plan)
-    while True:
-        time_ = new_instant(timeline, snapshot.config, now, table=storage.uri)
-        try:
-            storage.create(instant_path(snapshot.config, time_, ROLLBACK, REQUESTED), content)
-        except FileExistsError:  # taken by a writer without our lock; the next millisecond is free
-            continue
-        execute(snapshot, time_, plan)
-        return time_
+    time_ = request_instant(storage, timeline, snapshot.config, ROLLBACK, render_action(plan), now)
+    execute(snapshot, time_, plan)
+    return time_
 
 
 def refuse_kind(storage: Storage, instant: Instant) -> None:
@@ -134,28 +132,69 @@ def refuse_kind(storage: Storage, instant: Instant) -> None:
 
 
 def finish_pending(snapshot: TableSnapshot) -> TableSnapshot:
-    """Finish every unfinished rollback; returns the resulting snapshot.
+    """Finish every unfinished rollback, or withdraw it; returns the resulting snapshot.
 
-    One whose plan cannot be read is withdrawn: its target, if it is still there, is rolled back anew.
-
-    Raises:
-        UnsupportedError, OptionError: a completed write is to be undone, on which others depend.
+    One that was overtaken is withdrawn (`withdraw_overtaken`), and one whose plan cannot be read: its target, if it is
+    still there, is rolled back anew.
     """
     storage = snapshot.storage
+    snapshot = withdraw_overtaken(snapshot)
     for rollback in snapshot.timeline.pending(ROLLBACK):
         plan = read_plan(storage, rollback)
         if plan is None:
-            storage.delete(rollback.path_in(INFLIGHT))
-            storage.delete(rollback.path_in(REQUESTED))
+            _withdraw_plan(storage, rollback)
         else:
-            target = target_of(plan)
-            wanted = (target.time, target.action)
-            done = [i for i in snapshot.timeline.completed_writes() if (i.time, i.action) == wanted]
-            if done:
-                refuse_needed(snapshot, done[0], rollback=rollback.time)
             execute(snapshot, rollback.time, plan)
         snapshot = snapshot.reloaded()
     return snapshot
+
+
+def withdraw_overtaken(snapshot: TableSnapshot, *, kept: str = "", going: str = "") -> TableSnapshot:
+    """Withdraw rollbacks that died before they changed anything, of writes that others need.
+
+    A write counts until its completed file is gone, which goes before all else.  A rollback that died before that has
+    had no effect; whoever came after it went by the write: it stays, for good.  Apache Hudi re-attempts such a rollback
+    at the next write too, but also beneath later commits (policy LAZY), or else fails at each write.
+
+    Args:
+        kept: writes up to this time stay, whether anything needs them or not.
+        going: a write that is rolled back now.
+    """
+    storage, timeline = snapshot.storage, snapshot.timeline
+    gone = False
+    for rollback in timeline.pending(ROLLBACK):
+        plan = read_plan(storage, rollback)
+        target = None if plan is None else target_of(plan)
+        if target is None or target.time == going:
+            continue
+        done = [i for i in timeline.completed_writes() if (i.time, i.action) == (target.time, target.action)]
+        why = _needs(snapshot, done[0], kept) if done else ""
+        if why:
+            _withdraw_plan(storage, rollback)
+            gone = True
+            log.warning(
+                "%s: rollback %s of the %s %s had died before it changed anything, and is withdrawn: %s",
+                storage.uri, rollback.time, target.action, target.time, why,
+            )  # fmt: skip
+    return snapshot.reloaded() if gone else snapshot
+
+
+def _needs(snapshot: TableSnapshot, instant: Instant, kept: str) -> str:
+    """Who needs a completed write, in words; "" for nobody."""
+    if instant.time <= kept:
+        return f"the state of {kept} is asked for"
+    try:
+        refuse_needed(snapshot, instant)
+    except (OptionError, UnsupportedError, MissingFileError) as e:
+        return e.message
+    return ""
+
+
+def _withdraw_plan(storage: Storage, rollback: Instant) -> None:
+    """Remove a pending rollback, the requested file last, as it names what is left to do."""
+    storage.delete(rollback.path_in(INFLIGHT))
+    storage.delete(rollback.path_in(REQUESTED))
+    flush(storage, [rollback.path_in(REQUESTED)], written=False)
 
 
 def remove_leftovers(storage: Storage, instant: str) -> None:
@@ -273,7 +312,7 @@ def execute(snapshot: TableSnapshot, rollback: str, plan: RollbackPlan) -> Insta
     began = time.monotonic()
     storage, config = snapshot.storage, snapshot.config
     check_plan(plan)
-    _create_if_absent(storage, instant_path(config, rollback, ROLLBACK, INFLIGHT), b"")
+    create_if_absent(storage, instant_path(config, rollback, ROLLBACK, INFLIGHT), b"")
     target = target_of(plan)
     undone = undo(storage, plan, rollback, keep_request=target.action == COMPACTION)
     logs = undone.log_names
@@ -283,7 +322,7 @@ def execute(snapshot: TableSnapshot, rollback: str, plan: RollbackPlan) -> Insta
     took_ms = int((time.monotonic() - began) * 1000)
     metadata = rollback_metadata(storage, rollback, target, undone, took_ms)
     completed = instant_path(config, rollback, ROLLBACK, COMPLETED)
-    _create_if_absent(storage, completed, render_action(metadata))
+    create_if_absent(storage, completed, render_action(metadata))
     flush(storage, [completed], written=False)
     tidy(storage, target.time, rollback)
     return undone
@@ -403,13 +442,6 @@ def rollback_metadata(
         for p in sorted({*undone.files, *undone.commands, *undone.logs})
     }
     return RollbackMetadata(at, took_ms, undone.deleted, (target.time,), partitions, (target,))
-
-
-def _create_if_absent(storage: Storage, path: str, data: bytes) -> None:
-    try:
-        storage.create(path, data)
-    except FileExistsError:  # an earlier run of the same rollback came this far
-        return
 
 
 def delete_files(storage: Storage, paths: Iterable[str]) -> None:

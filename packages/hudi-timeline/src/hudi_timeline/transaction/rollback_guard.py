@@ -26,7 +26,6 @@ from hudi_timeline.timeline.instant import (
     RESTORE,
     SAVEPOINT,
     Instant,
-    instant_path,
 )
 
 
@@ -105,43 +104,29 @@ def dead_log_compactions(
     )
 
 
-def refuse_needed(snapshot: TableSnapshot, instant: Instant, *, rollback: str = "") -> None:
+def refuse_needed(snapshot: TableSnapshot, instant: Instant) -> None:
     """Raise if a completed write must not be rolled back.
-
-    Args:
-        rollback: the pending rollback that asks for it, for messages.
 
     Raises:
         OptionError: it is savepointed.
         UnsupportedError: later writes or plans stand on it.
         MissingFileError: files of the state before it were cleaned away.
     """
-    asked = (
-        f"rollback {rollback} of the completed {instant.action} {instant.time} was begun, but "
-        if rollback
-        else ""
-    )
-    withdraw = (
-        f"; or delete {instant_path(snapshot.config, rollback, 'rollback', 'REQUESTED')} to give it up"
-        if rollback
-        else ""
-    )
     storage, timeline = snapshot.storage, snapshot.timeline
     if any(i.time == instant.time for i in timeline.of(SAVEPOINT)):
         raise OptionError(
-            f"{asked}the commit {instant.time} is savepointed",
+            f"the commit {instant.time} is savepointed",
             table=storage.uri,
             instant=instant.time,
-            remedy=f"delete the savepoint first{withdraw}.",
+            remedy="delete the savepoint first.",
         )
     later = [i for i in timeline.completed_writes() if i.time > instant.time]
     if later:
         raise UnsupportedError(
-            f"{asked}{len(later)} completed writes came after {instant.time}, the newest {later[-1]}",
+            f"{len(later)} completed writes came after {instant.time}, the newest {later[-1]}",
             table=storage.uri,
             instant=instant.time,
-            remedy=f"roll back {later[-1].time} and so on down to it, newest first, or restore to an earlier "
-            f"commit{withdraw}.",
+            remedy=f"roll back {later[-1].time} and so on down to it, newest first, or restore to an earlier commit.",
         )
     pending = [
         i
@@ -151,10 +136,10 @@ def refuse_needed(snapshot: TableSnapshot, instant: Instant, *, rollback: str = 
     ] + [i for i in timeline.pending_writes() if i.time > instant.time]
     if pending:
         raise UnsupportedError(
-            f"{asked}{pending[0]} was begun after {instant.time}",
+            f"{pending[0]} was begun after {instant.time}",
             table=storage.uri,
             instant=instant.time,
-            remedy=f"roll {pending[0].time} back first, or let it be finished{withdraw}.",
+            remedy=f"roll {pending[0].time} back first, or let it be finished.",
         )
     # The state before: a cleaner may have taken what the write replaced.
     before = Timeline.of_files(
@@ -171,7 +156,7 @@ def refuse_needed(snapshot: TableSnapshot, instant: Instant, *, rollback: str = 
             snapshot.latest_of(FileView.of_listing(listing), list(listing))
         _check_earlier_slices(snapshot.commits.get(instant), listing, instant)
     except MissingFileError as e:
-        e.remedy = f"the state before {instant.time} was cleaned away, so that it cannot come back{withdraw}."
+        e.remedy = f"the state before {instant.time} was cleaned away, so that it cannot come back."
         raise e.at(table=storage.uri, instant=instant.time) from None
 
 

@@ -38,6 +38,7 @@ from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.concurrency.heartbeat import Heartbeat
 from hudi_timeline.concurrency.locks import provider as locks
 from hudi_timeline.concurrency.locks.select import lock_of
+from hudi_timeline.concurrency.own_files import create_own
 from hudi_timeline.concurrency.precedence import FOLDER as CLAIMS
 from hudi_timeline.concurrency.precedence import Precedence
 from hudi_timeline.concurrency.running_call import RunningCall
@@ -60,7 +61,7 @@ from hudi_timeline.timeline.instant import (
     file_name,
     instant_path,
 )
-from hudi_timeline.timeline.instant_generator import new_instant, wait_for_next_tick
+from hudi_timeline.timeline.instant_generator import TRIES_FOR_INSTANT, new_instant, wait_for_next_tick
 from hudi_timeline.transaction import (
     conflict_report,
     consistency_guard,
@@ -81,10 +82,6 @@ log = logging.getLogger("hudi")
 
 # In the commit's extraMetadata: the lock that its writer was told to take, so that different ones are found.
 LOCK_NOTE = "hudi.lock"
-
-# A requested file that is there already belongs to a writer that does not take our lock; the next
-# millisecond is free.
-_TRIES_FOR_INSTANT = 5
 
 
 class Participant(Protocol):
@@ -188,6 +185,8 @@ def _begin(
         snapshot, warning = upkeep.settle(snapshot, options, is_gone=no_metadata_table)
         if options.failed_writes == EAGER:
             snapshot = _repair(snapshot, dead, marked, beating, options)
+        else:
+            snapshot = rollback_executor.withdraw_overtaken(snapshot)
         snapshot = settings_change.settle(snapshot)
         snapshot, not_made = upkeep.build(snapshot, options)
         instant, beat = _announce(snapshot, action, options, now, RunningCall.here())
@@ -233,7 +232,7 @@ def _announce(
     """Take an instant, heartbeat first, so that it is never pending without one."""
     storage = snapshot.storage
     content = empty_replace_request() if action == REPLACE_COMMIT else b""
-    for _ in range(_TRIES_FOR_INSTANT):
+    for _ in range(TRIES_FOR_INSTANT):
         instant = new_instant(snapshot.timeline, snapshot.config, now, table=storage.uri, at=options.instant)
         try:
             beat = heartbeat.start(
@@ -516,20 +515,10 @@ class Transaction:
         path = instant_path(self.config, self.instant, self.action, COMPLETED)
         content = metadata.to_json()
         try:
-            self.storage.create(path, content)
-        except (FileExistsError, StorageError) as e:
-            # A store may report a failure after it has done the work (a repeated conditional request).
-            if not self._is_published(path, content):
-                if isinstance(e, StorageError):
-                    raise
-                raise self._taken_away("another completed file is there") from None
+            create_own(self.storage, path, content)
+        except FileExistsError:
+            raise self._taken_away("another completed file is there") from None
         flush(self.storage, [path], written=False)
-
-    def _is_published(self, path: str, content: bytes) -> bool:
-        try:
-            return self.storage.read(path) == content
-        except (FileNotFoundError, StorageError):
-            return False
 
     def _tidy(self) -> None:
         """Remove the temporary files of a completed write; the next writer removes the rest."""

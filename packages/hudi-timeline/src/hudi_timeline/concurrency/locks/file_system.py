@@ -22,6 +22,7 @@ from hudi_format.fork_safe import Owned
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks.holding import Holding, milliseconds_of, process_in
+from hudi_timeline.concurrency.own_files import create_own
 from hudi_timeline.concurrency.store_clock import store_seconds
 
 FILE_NAME = "lock"
@@ -79,7 +80,7 @@ class FileSystemLock:
         self._content = content  # before it is made: what is there decides on release
         self._since = time.time(), self._steady()
         try:
-            self._storage.create(self._path, content)
+            create_own(self._storage, self._path, content)
         except FileExistsError:
             self._content = b""
             return False

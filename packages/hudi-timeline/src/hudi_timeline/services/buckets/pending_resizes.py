@@ -8,12 +8,10 @@ from the start.  Writers of this project wait meanwhile.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from hudi_format.errors import ConcurrentWriterError, UnsupportedError
 from hudi_format.model import WriteStat
-from hudi_format.storage.open import flush
 from hudi_index.bucket import FEATURE
 from hudi_timeline import feature_gate
 from hudi_timeline.concurrency import heartbeat
@@ -29,8 +27,8 @@ from hudi_timeline.services.buckets.resize_tasks import make_resize_tasks
 from hudi_timeline.services.compaction.compaction_executor import BY_NAME
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.action_metadata import render_action
-from hudi_timeline.timeline.instant import REPLACE_COMMIT, REQUESTED, Instant, instant_path
-from hudi_timeline.timeline.instant_generator import new_instant
+from hudi_timeline.timeline.instant import REPLACE_COMMIT, REQUESTED, Instant
+from hudi_timeline.timeline.instant_generator import request_instant
 from hudi_timeline.transaction.rollback_guard import refuse_alive
 from hudi_timeline.transaction.transaction import Transaction
 
@@ -84,11 +82,9 @@ def schedule_resize(
             )  # fmt: skip
         make_resize_tasks(snapshot, "0", plan.moves, plan.index("0"), config.files)
         before = load_rings(snapshot, plan.rings)
-        instant = new_instant(snapshot.timeline, context.table, time.time, table=storage.uri)
-        path = instant_path(context.table, instant, REPLACE_COMMIT, REQUESTED)
+        content = render_action(as_request(plan, before, storage.uri))
         context.check_lock()
-        storage.create(path, render_action(as_request(plan, before, storage.uri)))
-        flush(storage, [path], written=False)
+        instant = request_instant(storage, snapshot.timeline, context.table, REPLACE_COMMIT, content)
     return instant, plan
 
 

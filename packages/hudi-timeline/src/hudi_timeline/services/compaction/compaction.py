@@ -21,7 +21,6 @@ from datetime import datetime
 
 from hudi_format.errors import UnsupportedError, WriteConflictError
 from hudi_format.model import WriteStat
-from hudi_format.storage.open import flush
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.concurrency.precedence import Precedence
 from hudi_timeline.concurrency.running_call import RunningCall
@@ -53,8 +52,8 @@ from hudi_timeline.services.compaction.slice_tasks import (
 from hudi_timeline.services.compaction.status import CompactionStatus, compaction_status
 from hudi_timeline.services.table_service import BOTH, EXECUTE, SCHEDULE, ServiceContext, check_mode
 from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan
-from hudi_timeline.timeline.instant import COMPACTION, INFLIGHT, REQUESTED, Instant, instant_path, zone_of
-from hudi_timeline.timeline.instant_generator import new_instant
+from hudi_timeline.timeline.instant import COMPACTION, INFLIGHT, Instant, zone_of
+from hudi_timeline.timeline.instant_generator import request_instant
 from hudi_timeline.transaction.retries import waited_for
 from hudi_timeline.transaction.rollback_guard import running_writes
 
@@ -269,11 +268,8 @@ def _schedule(
             _refuse_stale(snapshot, plan, config, clock)
         if not plan:
             return ScheduleResult("", plan, _nothing(plan))
-        instant = new_instant(snapshot.timeline, context.table, now, table=storage.uri)
-        path = instant_path(context.table, instant, COMPACTION, REQUESTED)
         context.check_lock()
-        storage.create(path, plan.to_bytes())
-        flush(storage, [path], written=False)
+        instant = request_instant(storage, snapshot.timeline, context.table, COMPACTION, plan.to_bytes(), now)
     log.info("%s: compaction %s of %d slices is scheduled", storage.uri, instant, len(plan.operations))
     return ScheduleResult(instant, plan)
 

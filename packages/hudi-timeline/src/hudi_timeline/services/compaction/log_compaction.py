@@ -75,9 +75,8 @@ from hudi_timeline.timeline.instant import (
     INFLIGHT,
     LOG_COMPACTION,
     REQUESTED,
-    instant_path,
 )
-from hudi_timeline.timeline.instant_generator import new_instant
+from hudi_timeline.timeline.instant_generator import request_instant
 from hudi_timeline.transaction import rollback_executor
 from hudi_timeline.transaction.retries import waited_for
 from hudi_timeline.transaction.rollback_guard import refuse_alive, running_writes
@@ -228,11 +227,10 @@ def _schedule(
         plan, skipped = _planned(snapshot, config)
         if not plan:
             return "", plan, skipped
-        instant = new_instant(snapshot.timeline, context.table, now, table=storage.uri)
-        path = instant_path(context.table, instant, LOG_COMPACTION, REQUESTED)
         context.check_lock()
-        storage.create(path, plan.to_bytes())
-        flush(storage, [path], written=False)
+        instant = request_instant(
+            storage, snapshot.timeline, context.table, LOG_COMPACTION, plan.to_bytes(), now
+        )
     log.info("%s: log compaction %s of %d slices is scheduled", storage.uri, instant, len(plan.operations))
     return instant, plan, ""
 

@@ -16,6 +16,7 @@ from hudi_format.storage.open import flush
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.concurrency.heartbeat import Heartbeat
 from hudi_timeline.concurrency.markers import Marker
+from hudi_timeline.concurrency.own_files import create_own
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_table.mirror import mirror_write
@@ -232,23 +233,12 @@ def publish(
     begun.beat.check()
     path = instant_path(context.table, time, kind.completed, COMPLETED)
     try:
-        storage.create(path, content)
-    except (FileExistsError, StorageError) as e:
-        # A store may report a failure after it has done the work.
-        if not _holds(context, path, content):
-            if isinstance(e, StorageError):
-                raise
-            raise kind.taken_away(storage.uri, time, "another completed file is there") from None
+        create_own(storage, path, content)
+    except FileExistsError:
+        raise kind.taken_away(storage.uri, time, "another completed file is there") from None
     flush(storage, [path], written=False)
     late = late_publication.check_plan(context.lock, now, time, kind.action, path, begun.beat)
     context.warnings += [late] if late else []
-
-
-def _holds(context: ServiceContext, path: str, content: bytes) -> bool:
-    try:
-        return context.storage.read(path) == content
-    except (FileNotFoundError, StorageError):
-        return False
 
 
 def _give_back(context: ServiceContext, begun: PlanExecution, error: BaseException) -> None:
