@@ -6,6 +6,7 @@ A seed is a table; `python tools/interop/unseen.py` tries others.
 import pyarrow as pa
 import pytest
 
+from hudi_format.errors import InstantNotFoundError
 from hudi_timeline import HudiTable
 from interop.rows import assert_same_rows
 from interop.samples import SHAPES, Rows
@@ -67,3 +68,37 @@ def test_rows_that_a_compaction_took_from_archived_commits_are_read_from_the_sta
     assert not scan.complete
     active = {r["instant"] for r in HudiTable.open(str(tmp_path / "t")).inspect.timeline().to_pylist()}
     assert set(want["_hoodie_commit_time"].to_pylist()) - active, "rows of archived commits were asked for"
+
+
+def test_of_commits_that_were_archived_behind_a_savepoint_apache_hudi_leaves_the_rows_out(apache, tmp_path):
+    """The savepoint's own commit stays on the timeline, so that a begin there looks as if nothing were missing."""
+    rows = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+    table = HudiTable.create(str(tmp_path / "t"), rows, name="t", record_keys=["id"], ordering_fields=["ts"])
+    options = {
+        "hoodie.cleaner.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3",
+        "hoodie.archive.beyond.savepoint": "true",
+    }  # fmt: skip
+    times = []
+    for n in range(8):
+        times.append(table.upsert(pa.table({"id": [f"k{n}"], "ts": [n]}), options=options).instant)
+        if n == 0:
+            table.savepoint()
+    table = HudiTable.open(str(tmp_path / "t"))
+    active = [i.time for i in table.timeline.completed_writes()]
+    assert active[0] == times[0]
+    first = times.index(active[1])
+    assert first > 1
+    query = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.read.begin.instanttime": times[0],
+    }
+    theirs = sorted(apache.read(tmp_path / "t", **query)["id"].to_pylist())
+    assert theirs == [f"k{n}" for n in range(first, 8)]
+    with pytest.raises(InstantNotFoundError) as e:
+        table.read_incremental(times[0]).to_arrow()
+    assert e.value.details["oldest"] == active[1]
+    with pytest.warns(UserWarning, match="archived"):
+        skipped = table.read_incremental(times[0], on_missing="skip").to_arrow()
+    assert sorted(skipped["id"].to_pylist()) == theirs
+    whole = table.read_incremental(times[0], on_missing="full_scan").to_arrow()
+    assert sorted(whole["id"].to_pylist()) == [f"k{n}" for n in range(1, 8)]

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from hudi_format.errors import HudiError, MissingFileError
+from hudi_format.errors import HudiError, InstantNotFoundError, MissingFileError
 from hudi_timeline import HudiTable
 from hudi_timeline.options.read_config import ON_MISSING, SKIP
 from interop.apache_hudi import ApacheHudi
@@ -351,10 +351,11 @@ def _ask(
         warnings.simplefilter("ignore", UserWarning)
         try:
             mine = ours(HudiTable.open(str(path)))
-        except MissingFileError as e:
+        # Of archived commits too: those behind a savepoint, whose own commit stays and can be begun from.
+        except (MissingFileError, InstantNotFoundError) as e:
             my_error = f"{type(e).__name__}: {e}"
             if name.startswith("incremental"):  # then what is left, which it says how to get
-                with contextlib.suppress(MissingFileError):
+                with contextlib.suppress(MissingFileError, InstantNotFoundError):
                     mine = ours(HudiTable.open(str(path), options={ON_MISSING: SKIP}))
         except HudiError as e:
             my_error = f"{type(e).__name__}: {e}"

@@ -200,6 +200,25 @@ def test_a_begin_among_archived_instants_names_the_oldest_instant(archived):
     assert e.value.details["oldest"] == at(30)
 
 
+@pytest.mark.parametrize("end", [None, at(30)])
+def test_instants_that_were_archived_behind_a_savepoint_are_not_passed_over(made, end):
+    """Its commit stays on the timeline, so that a begin there is not before the first one."""
+    made.archive(1, *states(at(20)))
+    for file in (made.path / ".hoodie").glob(f"{at(20)}*"):
+        file.unlink()
+    made.instant_file(f"{at(10)}.savepoint.inflight")
+    made.instant_file(f"{at(10)}.savepoint", b"x")
+    for begin in (at(10), at(15)):
+        with pytest.raises(InstantNotFoundError, match=f"archived, up to {at(20)}") as e:
+            changed(made, begin, end)
+        assert e.value.details["oldest"] == at(30)
+    later = [] if end else ["8"]
+    assert changed(made, at(20), end) == ["1", "3", *later]
+    with pytest.warns(UserWarning, match="archived"):
+        assert changed(made, at(10), end, on_missing="skip") == ["1", "3", *later]
+    assert changed(made, at(10), end, on_missing="full_scan") == ["1", "2", "3", *later]
+
+
 def test_the_full_scan_answers_for_archived_instants(archived):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
