@@ -1,5 +1,7 @@
 """Known histories, right and wrong ones, before the check of histories is believed."""
 
+from dataclasses import replace
+
 import pytest
 
 from hudi_format.errors import WriteConflictError
@@ -39,6 +41,33 @@ def test_what_a_serial_order_explains(name):
     acts, right, wrong = CASES[name]
     assert [is_serializable(acts, {"a": 1}, {"a": v}) for v in right] == [True] * len(right)
     assert [is_serializable(acts, {"a": 1}, {"a": v}) for v in wrong] == [False] * len(wrong)
+
+
+UNDO = Act(lambda t: None, lambda rows: {**rows, "a": 1}, "undo", lasts=True)
+BACK = replace(UNDO, goes_back=True)
+
+
+def seen(value, began, ended):
+    return Done("reader", Act(lambda t: None, sees=dict), began, ended, None, {"a": value})
+
+
+@pytest.mark.parametrize("died", [UNDO, BACK])
+def test_one_that_is_finished_by_others_takes_effect_when_it_is(died):
+    before = [done(ADD, 1, 2), done(ADD, 3, 4)]
+    acts = [*before, done(died, 5, 6, error=Crash()), seen(3, 7, 8)]
+    assert is_serializable(acts, {"a": 1}, {"a": 3})
+    assert is_serializable(acts, {"a": 1}, {"a": 1})
+    assert is_serializable(acts, {"a": 1}, {"a": 2}) == died.goes_back  # one of the two is undone
+    assert not is_serializable(acts, {"a": 1}, {"a": 4})
+    acts[2] = done(died, 5, 6)
+    assert not is_serializable(acts, {"a": 1}, {"a": 1})
+    assert not is_serializable(acts, {"a": 1}, {"a": 2})
+
+
+def test_one_that_goes_back_goes_to_states_that_were_there():
+    acts = [done(ADD, 1, 2), done(ADD, 3, 4), done(BACK, 5, 6, error=Crash()), seen(2, 7, 8), seen(1, 9, 10)]
+    assert is_serializable(acts, {"a": 1}, {"a": 1})
+    assert not is_serializable([*acts, seen(5, 11, 12)], {"a": 1}, {"a": 1})
 
 
 def test_rows_that_are_lost_or_too_many_have_no_order():

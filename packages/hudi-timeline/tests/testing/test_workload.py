@@ -9,7 +9,8 @@ from polling_lock import PollingLock
 from hudi_format.errors import CorruptFileError
 from hudi_timeline import HudiTable
 from hudi_timeline.options.transaction_options import LOCK_PROVIDER
-from hudi_timeline.testing import Act, Violation
+from hudi_timeline.testing import CRASH, Act, Fault, Violation
+from hudi_timeline.testing.faulty_storage import CHANGES
 from hudi_timeline.testing.workload import ACTS, BY_KEYS, INITIAL, OPTIONS, Case, drawn, made_table, rows_of
 
 TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
@@ -94,6 +95,20 @@ def test_an_error_that_says_that_something_is_broken_is_a_violation():
 
     with pytest.raises(Violation, match="half a file"):
         Case({"one": [Act(broken, name="broken")]}).run(0)
+
+
+@pytest.mark.parametrize("act", ["restore", "rollback"])
+def test_one_that_dies_between_a_write_and_a_read_is_on_its_way(act):
+    """At each change: half of it is done, readers see it, and it is finished afterwards."""
+    between = ["add_column"] if act == "restore" else ["clean"]
+    case = Case({"one": [act], "two": ["read"], "three": between}, "MERGE_ON_READ")
+    first = [(0, "three")]
+    for nth in range(1, 40):
+        died = replace(case, faults={"one": [Fault(CRASH, operation=CHANGES, nth=nth, after=True)]})
+        outcome = died.run(1, switches=first, deep=False)
+        if all(d.error is None for d in outcome.done):
+            break
+    assert 5 < nth < 39
 
 
 def test_a_seed_draws_the_same_case():

@@ -1,7 +1,8 @@
 """Whether what several writers left is right: some serial order of their calls explains it.
 
 The order has to keep what was observed: an actor's calls follow each other, and a call that ended before another one
-began comes before it.  A call that raised had no effect; one of a process that was killed may have had it or not.
+began comes before it.  A call that raised had no effect; one of a process that was killed may have had it or not, and
+one that is on the timeline by then may have it at any time after that.
 """
 
 from __future__ import annotations
@@ -80,24 +81,33 @@ def is_serializable(done: Sequence[Done], initial: Rows, found: Rows) -> bool:
     }
     seen: set[tuple[frozenset[int], str]] = set()
 
-    def reaches(rows: Rows, past: frozenset[int]) -> bool:
+    def reaches(rows: Rows, past: frozenset[int], had: tuple[Rows, ...]) -> bool:
         if len(past) == len(acts):
             return rows == found
-        state = (past, repr(sorted(rows.items(), key=repr)))
+        state = (past, repr((_ordered(rows), sorted(map(repr, map(_ordered, had))))))
         if state in seen:
             return False
         seen.add(state)
+        had = had if rows in had else (*had, rows)
         for n, act in enumerate(acts):
             if n in past or not before[n] <= past:
                 continue
             after = _after(act, rows)
-            if after is not None and reaches(after, past | {n}):
+            if after is not None and reaches(after, past | {n}, had):
                 return True
-            if not act.is_certain and reaches(rows, past | {n}):
+            if act.is_certain:
+                continue
+            if reaches(rows, past | {n}, had):
+                return True
+            if act.act.goes_back and any(reaches(r, p, had) for r in had for p in (past, past | {n})):
                 return True
         return False
 
-    return reaches(initial, frozenset())
+    return reaches(initial, frozenset(), ())
+
+
+def _ordered(rows: Rows) -> list[tuple[Any, Any]]:
+    return sorted(rows.items(), key=repr)
 
 
 def _after(done: Done, rows: Rows) -> Rows | None:
@@ -109,6 +119,8 @@ def _after(done: Done, rows: Rows) -> Rows | None:
 
 
 def _precedes(first: Done, second: Done) -> bool:
+    if first.act.lasts and not first.is_certain:
+        return False
     return first.ended < second.began or (first.actor == second.actor and first.ended <= second.began)
 
 

@@ -74,12 +74,16 @@ class Act:
         effect: what it means: the rows after it, of those before it; None where it cannot be done with those.
         name: for messages.
         sees: the rows that its result shows, of a call that reads; they have to be those before it.
+        lasts: what is left of it when it dies on the way is finished by others later, if at all.
+        goes_back: until then the table may be in a state that it had before, any of them.
     """
 
     call: Callable[[HudiTable], object]
     effect: Callable[[Rows], Rows | None] = unchanged
     name: str = ""
     sees: Callable[[Any], Rows] | None = None
+    lasts: bool = False
+    goes_back: bool = False
 
 
 @dataclass(frozen=True)

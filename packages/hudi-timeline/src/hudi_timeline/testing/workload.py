@@ -211,7 +211,9 @@ def _last(table_type: str) -> str:
 def _rollback(n: int) -> Act:
     """Rollback of the commit that was there last."""
     return Act(
-        lambda t: t.rollback(_last(t.table_type)), lambda rows: dict(SAVED) if rows == INITIAL else None
+        lambda t: t.rollback(_last(t.table_type)),
+        lambda rows: dict(SAVED) if rows == INITIAL else None,
+        lasts=True,
     )
 
 
@@ -228,7 +230,10 @@ def _delete_savepoint(n: int) -> Act:
 
 
 def _restore(n: int) -> Act:
-    return Act(lambda t: t.restore(_saved(t.table_type)), lambda rows: dict(SAVED))
+    """Commit by commit, newest first: one that dies leaves the table before some of them, and is to be run again."""
+    return Act(
+        lambda t: t.restore(_saved(t.table_type)), lambda rows: dict(SAVED), lasts=True, goes_back=True
+    )
 
 
 def _downgrade(n: int) -> Act:
@@ -359,6 +364,9 @@ def _mend(outcome: Outcome) -> None:
         table.upgrade()
     if table.timeline.pending(RESTORE):
         table.restore(_saved(table.table_type))
+        rows = rows_of(outcome.table())
+        if rows != SAVED:
+            raise Violation(f"seed {outcome.seed}: a restore that is run again leaves {rows}")
     table.rollback()
 
 
