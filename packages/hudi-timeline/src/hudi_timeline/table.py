@@ -87,7 +87,7 @@ class HudiTable:
     _storage: Storage
     _options: Mapping[str, str]
     _commits: CommitCache
-    _kept: tuple[Mapping[str, str], KeptIndex] | None = None  # of `get`, with the options of its last call
+    _kept: tuple[object, KeptIndex] | None = None  # of `get`, with what its last call asked for
 
     def __init__(self, *_: object, **__: object) -> None:
         raise TypeError("a HudiTable comes from HudiTable.open(uri) or HudiTable.create(uri, schema, ...)")
@@ -350,7 +350,7 @@ class HudiTable:
         Key ranges and bloom filters in footers tell which files need not be read; in a table without meta columns the
         key columns do.  Of a merge-on-read table logs are looked through.  With `hoodie.metadata.enable=true` the
         record index tells the one file of each key that it has, of the newest state; it stays open between calls
-        until the table changes.
+        until the table changes.  Of a Parquet file only pages with the keys, or their rows, are read.
 
         Args:
             keys: record keys as text (`_hoodie_record_key`), values of the record key column, where there is one, or
@@ -365,8 +365,8 @@ class HudiTable:
         from hudi_timeline.reading.point_lookup import KeptIndex, newest_rows
 
         given = self._given(options)
-        if self._kept is None or self._kept[0] != given:
-            self._kept = given, KeptIndex()
+        if self._kept is None or self._kept[0] != (given, meta_columns):
+            self._kept = (given, meta_columns), KeptIndex()
         kept = self._kept[1] if as_of is None else None
         scan_of = partial(self.read, as_of=as_of, meta_columns=True)
         return newest_rows(

@@ -1,6 +1,9 @@
 """Point look-ups: the right rows, and no file that need not be read."""
 
+import random
+
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from made_tables import MadeTable, at, file_id
 
@@ -35,8 +38,10 @@ def damage(table, partition):
     ):
         file = table.uri.removeprefix("file://") + "/" + path
         with open(file, "r+b") as out:
+            end = out.seek(-8, 2)
+            footer = int.from_bytes(out.read(4), "little")
             out.seek(4)
-            out.write(b"\0" * 64)
+            out.write(b"\0" * (end - footer - 4))
 
 
 def found(table, keys, **more):
@@ -117,3 +122,56 @@ def test_log_blocks_of_the_index_are_read_whether_they_are_held_or_not(tmp_path,
         table.delete("id = 301")
         assert found(table, ["300", "301", "7"]) == [7, 300]
         assert found(table, ["300", "301", "7"]) == [7, 300]
+
+
+def drawn_table(tmp_path, draw, table_type):
+    """A table of drawn writes: keys that come, change, go and stand in several partitions, with nulls and lists."""
+    schema = pa.schema([*SCHEMA, ("tags", pa.list_(pa.string())), ("text", pa.string())])
+    table = HudiTable.create(
+        str(tmp_path / "t"), schema, name="t", record_keys=["id"], partition_fields=["p"], table_type=table_type,
+        ordering_fields=["v"],
+    )  # fmt: skip
+
+    def some(count):
+        keys = draw.sample(range(600), count)
+        return pa.Table.from_pylist(
+            [
+                {
+                    "id": n, "p": draw.choice("ab"), "part": draw.choice(["x", None]), "v": draw.randrange(100),
+                    "tags": draw.choice([None, [], ["q", None], ["é"] * 3]), "text": "t" * draw.randrange(2000),
+                }
+                for n in keys
+            ],
+            schema,
+        )  # fmt: skip
+
+    # A record index has one place of each key.
+    index = {**INDEXED, "hoodie.index.type": "GLOBAL_SIMPLE"}
+    options = {
+        **draw.choice([index, {"hoodie.index.type": "SIMPLE"}]),
+        "hoodie.parquet.page.size": str(draw.choice([500, 1 << 20])),
+    }
+    table.upsert(some(400), options=options)
+    for _ in range(3):
+        if draw.random() < 0.5:
+            table.upsert(some(60))
+        else:
+            first = draw.randrange(600)
+            table.delete(f"id >= {first} and id < {first + 60}")
+    return table
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 40))])
+def test_rows_by_keys_are_those_of_a_filtered_scan(tmp_path, table_type, seed):
+    draw = random.Random(seed)
+    table = drawn_table(tmp_path, draw, table_type)
+    order = [("id", "ascending"), ("p", "ascending")]
+    for count in (1, 2, 20, 500):
+        keys = draw.sample(range(650), count)
+        kept = pc.field("id").isin(pa.array(keys, pa.int64()))
+        for meta in (True, False):
+            expected = table.read(filter=kept, meta_columns=meta).to_arrow().sort_by(order)
+            for options in ({}, {"hoodie.metadata.enable": "true"}):
+                rows = table.get([str(k) for k in keys], meta_columns=meta, options=options)
+                assert rows.sort_by(order).equals(expected)

@@ -1,7 +1,7 @@
 """Rows by record key; an index of keys, or footers, rule out files without reading them.
 
 What the record index says is looked at in the file that it names: a key that is not there, or that the index does not
-have, is looked for as if there were no index.
+have, is looked for as if there were no index.  In a file the keys are read first, and then only pages with their rows.
 
 Source: spec "Base files", section 3: a file can be left out if a key is outside its key range or its bloom
 filter says no.
@@ -22,8 +22,10 @@ import pyarrow.types as pt
 
 from hudi_format._checks import text_list
 from hudi_format.errors import HudiError, StaleSnapshotError
+from hudi_format.file_slice.keyed_file import WantedKeys
 from hudi_format.keygen.record_keys import record_keys
 from hudi_format.parquet.footer import read_entries
+from hudi_format.parquet.pages import PagedFile
 from hudi_format.schema.casts import convert, stored_leaf, unwrapped
 from hudi_format.schema.evolution import as_stored, conform
 from hudi_format.schema.exact import Exact
@@ -43,13 +45,16 @@ from hudi_timeline.options.read_options import DATA_SKIPPING
 from hudi_timeline.reading.queries import in_order
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.task import ReadTask, read_whole
-from hudi_timeline.table_config import TableConfig, load
+from hudi_timeline.table_config import TableConfig
 
 Keys: TypeAlias = str | Sequence[Any] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch
 
 THREADS = 8
+"""Files that are read side by side; on a local disk as many as there are processors."""
 LOOKS = 3
 """How often a look-up begins again where the table is cleaned under it."""
+KEPT_CHUNKS = 20_000
+"""Column chunks of files whose layouts are kept."""
 
 
 def newest_rows(
@@ -77,12 +82,13 @@ def newest_rows(
     if options is not None:
         # The keys that an index does not have are looked for in all files.
         scan_of = partial(scan_of, options={**options, DATA_SKIPPING: "false"})
-    config = load(storage)
+    if not meta_columns:
+        scan_of = partial(_without_meta, scan_of)
     looks_left = LOOKS
     while True:
         now = open_snapshot(storage, commits=commits)
         try:
-            rows = look_up(scan_of, storage, config, now, keys, partitions, by_index=by_index)
+            rows = look_up(scan_of, storage, now.config, now, keys, partitions, by_index=by_index)
             return (
                 rows if meta_columns else rows.select(in_order(without_meta(rows.schema).names, now.schema))
             )
@@ -90,6 +96,13 @@ def newest_rows(
             if not looks_left:
                 raise
             looks_left -= 1
+
+
+def _without_meta(scan_of: Callable[..., Scan], **how: Any) -> Scan:
+    """The scan with those meta columns alone that say what was found."""
+    scan = scan_of(**how)
+    own = {*without_meta(scan.schema).names, RECORD_KEY, PARTITION_PATH}
+    return scan.select([n for n in scan.schema.names if n in own])
 
 
 def look_up(
@@ -129,9 +142,14 @@ def look_up(
             return pa.concat_tables(found)
     find = _finder(scan_of, storage, config, now.schema, wanted)
     tasks = [t for t in find.tasks if among is None or t.partition in among] if len(wanted) else []
-    looked = side_by_side(find.rows, tasks, THREADS, "hudi-get")
+    looked = side_by_side(find.rows, tasks, _threads(storage), "hudi-get")
     found += [t for t in looked if t is not None and t.num_rows]
     return pa.concat_tables(found) if found else find.schema.empty_table()
+
+
+def _threads(storage: Storage) -> int:
+    # Threads that wait for each other's processor cost more of its time.
+    return min(THREADS, pa.cpu_count()) if storage.is_local else THREADS
 
 
 def _without(wanted: pa.Array, found: Sequence[pa.Table]) -> pa.Array:
@@ -150,6 +168,7 @@ class KeptIndex:
     _state: object = None
     _index: OpenedRecordIndex | None = None
     _tasks: dict[tuple[str, str], ReadTask] = field(default_factory=dict)
+    _layouts: dict[str, PagedFile] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def rows(
@@ -164,7 +183,7 @@ class KeptIndex:
         with self._lock:
             try:
                 if self._state != (state := _state_of(now)):
-                    self._index, self._state = None, None
+                    self._index, self._state, self._layouts = None, None, {}
                     self._index, self._tasks = _opened(scan_of)
                     # Files that are listed while the table changes may be of a later state.
                     self._state = state if self._state_is(now) else None
@@ -173,13 +192,16 @@ class KeptIndex:
                 self._state = None
                 warnings.warn(f"{now.storage.uri}: the record index cannot be used: {e}", stacklevel=5)
                 return []
-            tasks, current = self._tasks, self._state is not None
+            if sum(f.num_chunks for f in self._layouts.values()) > KEPT_CHUNKS:
+                self._layouts = {}
+            tasks, current, layouts = self._tasks, self._state is not None, self._layouts
         if told is None or not current:
             return []
         groups = [g for g in told.groups if g in tasks and (among is None or g[0] in among)]
         keep = pc.field(RECORD_KEY).isin(wanted)
-        chosen = [replace(tasks[g], filter=keep, filter_columns=(RECORD_KEY,)) for g in groups]
-        found = [t for t in side_by_side(read_whole, chosen, THREADS, "hudi-get") if t.num_rows]
+        keys = WantedKeys(wanted, layouts)
+        chosen = [replace(tasks[g], filter=keep, filter_columns=(RECORD_KEY,), keys=keys) for g in groups]
+        found = [t for t in side_by_side(read_whole, chosen, _threads(now.storage), "hudi-get") if t.num_rows]
         _say_lost(now.storage, told, found, among)
         return found
 
@@ -260,6 +282,7 @@ def _finder(
 
 def _finder_by_footers(scan: Scan, storage: Storage, wanted: pa.Array) -> _Finder:
     index = BloomIndex(wanted) if len(wanted) else None
+    keys = WantedKeys(wanted)
 
     def rows(task: ReadTask) -> pa.Table | None:
         if index is None:
@@ -270,7 +293,7 @@ def _finder_by_footers(scan: Scan, storage: Storage, wanted: pa.Array) -> _Finde
                 return None
             # The footer says nothing about the keys in a slice's logs; without the base file they are cheap.
             task = replace(task, path="")
-        return read_whole(task)
+        return read_whole(replace(task, keys=keys))
 
     return _Finder(scan.schema, _read_tasks(scan), rows)
 

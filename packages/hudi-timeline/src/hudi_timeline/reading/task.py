@@ -6,7 +6,7 @@ A task holds everything its worker may know, so the same worker runs on threads 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,14 +15,16 @@ import pyarrow.compute as pc
 
 from hudi_format.arrow.arrays import no_columns, put_together, repeated
 from hudi_format.errors import HudiError, LibraryError
+from hudi_format.file_slice.base_file import OtherBaseFile
 from hudi_format.file_slice.base_rows import BaseFileRead, BaseFileReader, filtered
 from hudi_format.file_slice.bootstrap import BootstrapSourceFile
 from hudi_format.file_slice.changed_rows import changed_positions, changed_rows
+from hudi_format.file_slice.keyed_file import WantedKeys, open_keyed
 from hudi_format.file_slice.reader import SliceMerge, merged_rows
 from hudi_format.merge.user_merger import among_stored
 from hudi_format.parquet.row_group_filter import RowGroupFilter
 from hudi_format.schema.internal_schema import Reading
-from hudi_format.schema.meta_fields import COMMIT_TIME
+from hudi_format.schema.meta_fields import COMMIT_TIME, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.partition_values import FROM_PATH, PARTITION
 from hudi_timeline.reading.bootstrap import BootstrapFile
@@ -48,6 +50,8 @@ class ReadTask:
         nested_digits: as `ScanPlan`.
         source, source_storage: of a skeleton file: the file with the data columns, and the storage it is in.
         reading: how the file is read by column id, where it has another version of the schema; else None.
+        keys: record keys of the rows that `filter` keeps, which a base file is not read whole for; None where that is
+            not known.
     """
 
     storage: Storage
@@ -69,6 +73,7 @@ class ReadTask:
     source_storage: Storage | None = None
     nested_digits: bool = False
     held: tuple[str, ...] = ()
+    keys: WantedKeys | None = None
 
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """Rows in batches; see `read_slice`."""
@@ -76,16 +81,24 @@ class ReadTask:
 
     def base_file(self) -> BaseFileRead:
         """The read of the base file."""
-        opened = None
+        opened: Callable[[pa.Schema], OtherBaseFile | None] | None = None
         if self.source is not None and self.source_storage is not None:
             opened = functools.partial(
                 BootstrapFile, self.storage, self.path, self.source_storage, self.source
             )
+        elif self.keys is not None and self._by_key:
+            opened = functools.partial(open_keyed, self.storage, self.path, self.keys)
         columns = None if len(self.needed) == len(self.schema) else self.schema.names
         return BaseFileRead(
             self.storage, self.path, self.needed, columns, self.instant, self.constants, self.filter,
             self.filter_columns, self.reading, self.nested_digits, opened, self.held,
         )  # fmt: skip
+
+    @property
+    def _by_key(self) -> bool:
+        """Whether base rows with other keys make no difference."""
+        by = self.merge.skipped_by if self.merge is not None else None
+        return by is None or RECORD_KEY in by
 
     def open(self) -> BaseFileReader:
         """The base file, opened; the caller closes it.
