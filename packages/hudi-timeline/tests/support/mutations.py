@@ -34,9 +34,9 @@ from hudi_timeline.transaction import (
 )
 from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.transaction.write_basis import Basis, Changes
-from hudi_timeline.writing.key_conflicts import KeyCheck
 from hudi_timeline.writing.latest_slices import LatestSlices
 from hudi_timeline.writing.replanning import Replanner
+from hudi_timeline.writing.row_conflicts import KeyCheck
 
 EAGER = {
     **OPTIONS, "hoodie.write.concurrency.mode": "SINGLE_WRITER", "hoodie.cleaner.policy.failed.writes": "EAGER",
@@ -144,7 +144,7 @@ def a_restore_does_not_wait_for_writers(patch):
 
 
 def no_rivals(instant, metadata, changes, before, now, strategy):
-    return conflict_resolution.Rivals(Changes(), {}, now.config)
+    return conflict_resolution.Rivals(Changes(), {}, now)
 
 
 # --- renames: how files appear

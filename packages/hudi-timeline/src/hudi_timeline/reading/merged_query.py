@@ -16,7 +16,6 @@ from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.schema.meta_fields import with_meta
 from hudi_timeline.file_system_view.base_files import SCHEMA
 from hudi_timeline.file_system_view.file_slices import checked_slices, newest_slices
-from hudi_timeline.file_system_view.listing import PartitionFilter
 from hudi_timeline.file_system_view.partition_values import (
     PartitionColumn,
     copied_columns,
@@ -110,15 +109,13 @@ class MergedSource(SnapshotSource):
     def _is_newest(self) -> bool:
         return not self.unmerged
 
-    def _wanted(self) -> PartitionFilter | None:
-        """Filter of the partitions to list."""
-        return self._pruner()
-
     def _planned(self, snapshot: TableSnapshot) -> ScanPlan:
         written = snapshot.written()
         wanted = self._wanted()
         listing = snapshot.listing(wanted, written=written)
         slices, committed = checked_slices(snapshot, listing.files, written, wanted=wanted)
+        if self.groups is not None:
+            slices = [s for s in slices if (s.partition, s.file_id) in self.groups]
         if (choice := self._buckets()) is not None:
             dropped = choice.dropped(((s.partition, s.file_id) for s in slices), snapshot)
             slices = [s for s in slices if (s.partition, s.file_id) not in dropped]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 import warnings as python_warnings
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -297,6 +297,15 @@ class Scan:
             ]
             source = replace(source, predicate=all_of(predicates, source.schema))  # type: ignore[type-var]
         return Scan(self._storage, source, self.schema.names if columns is None else columns)
+
+    def of_file_groups(self, groups: Collection[tuple[str, str]]) -> Scan:
+        """The rows of some file groups, of a snapshot query.
+
+        Args:
+            groups: partition path and file id of each; no other partition is listed.
+        """
+        source: Any = self._source
+        return Scan(self._storage, replace(source, groups=frozenset(groups)), self.schema.names)
 
     def to_pandas(self, **how: Any) -> pandas.DataFrame:
         """All rows as a pandas frame; pandas must be installed.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,7 +17,8 @@ from hudi_format.errors import MissingFileError
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.schema.meta_fields import with_meta
 from hudi_timeline.file_system_view.archived_replacements import with_archived
-from hudi_timeline.file_system_view.base_files import FileView, base_files, paths_of
+from hudi_timeline.file_system_view.base_files import FileView, Group, base_files, paths_of
+from hudi_timeline.file_system_view.listing import PartitionFilter, ThesePartitions
 from hudi_timeline.file_system_view.partition_values import (
     FROM_PATH,
     PartitionColumn,
@@ -87,6 +89,7 @@ class SnapshotSource:
         paths: the files to look at; None for all.
         on_missing: ERROR; or SKIP, which reads what is left of a state whose files were cleaned, with a warning.
         by_indexes: whether the metadata table's indexes may rule out files.
+        groups: the file groups to look at; None for all.
     """
 
     snapshot: TableSnapshot
@@ -95,6 +98,7 @@ class SnapshotSource:
     paths: PathSelection | None = None
     on_missing: str = ERROR
     by_indexes: bool = field(default=False, kw_only=True)
+    groups: frozenset[Group] | None = field(default=None, kw_only=True)
 
     @property
     def columns(self) -> tuple[PartitionColumn, ...]:
@@ -156,7 +160,20 @@ class SnapshotSource:
             return replace(left, complete=False, warnings=(*left.warnings, text))
 
     def _planned(self, snapshot: TableSnapshot) -> ScanPlan:
-        return self._plan_of(snapshot.files(wanted=self._pruner()))
+        files = snapshot.files(wanted=self._wanted())
+        if self.groups is not None:
+            groups = zip(*(files.column(n).to_pylist() for n in ("partition", "file_id")), strict=True)
+            files = files.filter(pa.array([g in self.groups for g in groups], pa.bool_()))
+        return self._plan_of(files)
+
+    def _wanted(self) -> PartitionFilter | None:
+        """Filter of the partitions to list."""
+        pruner = self._pruner()
+        if self.groups is None:
+            return pruner
+        partitions = sorted({p for p, _ in self.groups})
+        kept = partitions if pruner is None else compress(partitions, pruner.keep(partitions))
+        return ThesePartitions(frozenset(kept))
 
     def _plan_of(self, files: pa.Table) -> ScanPlan:
         snapshot = self.snapshot

@@ -14,7 +14,7 @@ from hudi_format.file_names import parse_base_file, parse_log_file
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.file_slices import pending_compactions
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.table_config import INDEX, TableConfig
+from hudi_timeline.table_config import INDEX
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.commit_metadata import COMPACT, CommitMetadata
@@ -43,12 +43,12 @@ class Rivals:
     Attributes:
         changes: since the write began.
         commits: what the completed writes among them say, oldest first.
-        config: the table's, now.
+        now: the table under the lock.
     """
 
     changes: Changes
     commits: Mapping[Instant, CommitMetadata]
-    config: TableConfig
+    now: TableSnapshot
 
 
 def check(
@@ -100,7 +100,24 @@ def check(
     )
     _check_groups(storage, ours, _groups(now, instant, commits, before), strategy)
     _check_appended(metadata, changes, instant, now)
-    return Rivals(changes, commits, now.config)
+    return Rivals(changes, commits, now)
+
+
+def check_planned(
+    instant: str,
+    operation: str,
+    groups: frozenset[FileGroup],
+    before: Timeline,
+    now: TableSnapshot,
+    strategy: ConflictStrategy,
+) -> None:
+    """Raise if others planned to rewrite file groups that came to a write last.
+
+    Raises:
+        WriteConflictError: a clustering or compaction did.
+    """
+    ours = ConcurrentOperation(instant, "", operation, completed=False, file_groups=groups)
+    _check_groups(now.storage, ours, _groups(now, instant, {}, before), strategy)
 
 
 def _check_groups(

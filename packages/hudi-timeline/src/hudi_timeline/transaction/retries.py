@@ -105,7 +105,7 @@ class Tries:
         """Args:
         retries: how often a write that lost is run again.
         readings: how often rows that were read from the table are read again at once, where it has changed before
-            anything was written.
+            anything was written, or has other rows of their kind before the commit.
         rebases: how often a write is made again at once on top of one that wrote other keys of its file groups, or that
             overtook it where writers do not block each other.
         """

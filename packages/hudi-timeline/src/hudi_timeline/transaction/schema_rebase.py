@@ -9,7 +9,7 @@ for the table's type, as for all files from before a change.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -38,8 +38,8 @@ from hudi_timeline.transaction.write_basis import Basis
 # In the commit's extraMetadata: the columns that its writer dropped because its options said so, as a JSON list.
 ON_PURPOSE = "hudi.schema.dropped"
 
-Recheck: TypeAlias = Callable[[Rivals], Mapping[str, str]]
-"""Looks at what others did since a write began: raises, or gives entries for the commit's metadata."""
+Recheck: TypeAlias = Callable[[CommitMetadata, Rivals], CommitMetadata]
+"""Looks at what others did since a write began: raises, or gives the metadata to publish beside them."""
 
 
 def beside_others(
@@ -64,13 +64,16 @@ def beside_others(
         ConcurrentWriterError: the table was restored.
     """
     changes = Basis.of(before.config, before.timeline).changes(now.config, now.timeline)
-    rivals = conflict_resolution.check(
-        instant, metadata, changes, before.timeline, now, strategy or SimpleConcurrentFileWrites()
-    )
+    strategy = strategy or SimpleConcurrentFileWrites()
+    rivals = conflict_resolution.check(instant, metadata, changes, before.timeline, now, strategy)
     if not changes:
         return metadata, ()
     if recheck is not None:
-        metadata = replace(metadata, extra={**metadata.extra, **recheck(rivals)})
+        checked, metadata = metadata.file_groups(), recheck(metadata, rivals)
+        if more := metadata.file_groups() - checked:
+            conflict_resolution.check_planned(
+                instant, metadata.operation, more, before.timeline, now, strategy
+            )
     metadata, warning = _rebased(instant, metadata, rivals, before.timeline, now)
     return metadata, (warning,) if warning else ()
 

@@ -43,13 +43,13 @@ from hudi_timeline.reading.filters import make_predicate, missing_column
 from hudi_timeline.reading.other_engines import paths_are_values
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.transaction.retries import retried
-from hudi_timeline.transaction.write_basis import Basis
 from hudi_timeline.validation.precommit import Validator
 from hudi_timeline.writing.engine import PrepareTask
 from hudi_timeline.writing.index_choice import remembered_index
 from hudi_timeline.writing.local_engine import LocalFrame, StoredRowsEngine
 from hudi_timeline.writing.operation import execute
 from hudi_timeline.writing.result import CommitResult
+from hudi_timeline.writing.row_conflicts import ReadRows
 
 TRIES = 5
 SOURCE = "source"
@@ -78,10 +78,11 @@ def update(
     if not set:
         raise OptionError("no columns to set were given", table=storage.uri, remedy="give {column: value}.")
 
-    def changed(scan: Scan) -> pa.Table:
+    def changed(scan: Scan) -> tuple[pa.Table, ReadRows]:
         _refuse_columns(set, scan)
         rows = scan.to_arrow()
-        return _marked(_with_values(rows, rows, set, scan.snapshot.schema), deleted=False)
+        new = _marked(_with_values(rows, rows, set, scan.snapshot.schema), deleted=False)
+        return new, ReadRows(scan, lambda: scan_of(None, where))
 
     return _written(scan_of, where, changed, storage, options, validators, set_columns=set, dry_run=dry_run)
 
@@ -167,8 +168,8 @@ class MergeBuilder:
             set_columns=named.union(self.source.schema.names if of_source else ()), keyed=True,
         )  # fmt: skip
 
-    def _changes(self, scan: Scan) -> pa.Table:
-        """Rows to write and to delete."""
+    def _changes(self, scan: Scan) -> tuple[pa.Table, ReadRows]:
+        """Rows to write and to delete, and those that say which."""
         for clause in self.clauses:
             if clause.values is not None and clause.kind != NOT_MATCHED:
                 _refuse_columns(clause.values, scan)
@@ -196,7 +197,15 @@ class MergeBuilder:
             *self._of_kind(NOT_MATCHED, fresh, columns, stored),
         ]
         empty = _marked(rows.slice(0, 0), deleted=False)
-        return pa.concat_tables([empty, *parts], promote_options="default")
+        adds = any(c.kind == NOT_MATCHED for c in self.clauses)
+        partitions = pc.unique(source.column(PARTITION_PATH)).to_pylist() if adds else ()
+        read = ReadRows(
+            scan,
+            lambda: self.scan_of(None, None).narrowed(None, wanted),
+            every_written=False,
+            lacking=frozenset(partitions),
+        )
+        return pa.concat_tables([empty, *parts], promote_options="default"), read
 
     def _of_kind(
         self, kind: str, rows: pa.Table, columns: Sequence[str], stored: pa.Schema
@@ -266,16 +275,16 @@ def merge_builder(
 
 
 def _written(
-    scan_of: Callable[..., Scan], where: Condition, changed: Callable[[Scan], pa.Table], storage: Storage,
-    options: Mapping[str, str], validators: Sequence[Validator], *, set_columns: Collection[str], dry_run: bool,
-    keyed: bool = False,
+    scan_of: Callable[..., Scan], where: Condition, changed: Callable[[Scan], tuple[pa.Table, ReadRows]],
+    storage: Storage, options: Mapping[str, str], validators: Sequence[Validator], *, set_columns: Collection[str],
+    dry_run: bool, keyed: bool = False,
 ) -> CommitResult:  # fmt: skip
 
     def one_try(lost: int) -> CommitResult:
         scan = scan_of(None, where)
         given = _as_computed(scan, {**options, OPERATION: "upsert"}, keyed=keyed)
         scan = scan.select([RECORD_KEY, PARTITION_PATH, *scan.snapshot.schema.names])
-        rows = changed(scan)
+        rows, read_from = changed(scan)
         twice = rows.num_rows - len(pc.unique(_places(rows)))
         if twice:
             raise DuplicateKeyError(
@@ -285,7 +294,6 @@ def _written(
                 rows=twice,
             )
         _refuse_lower(scan, rows, set_columns)
-        read_from = Basis.of(scan.snapshot.config, scan.snapshot.timeline)
         return execute(
             ChangedRowsEngine(),
             storage,

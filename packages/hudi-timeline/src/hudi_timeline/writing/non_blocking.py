@@ -26,7 +26,7 @@ from hudi_format.merge.laws import ASSOCIATIVE, COMMUTATIVE, IDEMPOTENT, check_l
 from hudi_format.merge.payloads import MergeRule
 from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ
 from hudi_timeline.options.transaction_options import CONCURRENCY_MODE, NON_BLOCKING, OPTIMISTIC
-from hudi_timeline.transaction.write_basis import Basis
+from hudi_timeline.writing.row_conflicts import ReadRows
 from hudi_timeline.writing.write_plan import Plan, drops_duplicates, fails_on_known_keys
 
 _BLIND = ("upsert", "insert")
@@ -100,11 +100,11 @@ def _broken(rule: MergeRule, schema: pa.Schema, ordering: str | None) -> tuple[s
     return tuple(law for law in _LAWS if law in broken)
 
 
-def is_blind(plan: Plan, read_from: Basis | None) -> bool:
+def is_blind(plan: Plan, read_from: ReadRows | None) -> bool:
     """Whether rows depend on nothing in the table, under this mode.
 
     Args:
-        read_from: of rows that were read from the table, what of it they were read from.
+        read_from: the rows of the table that its rows were made of.
     """
     return (
         plan.config.transaction.mode == NON_BLOCKING

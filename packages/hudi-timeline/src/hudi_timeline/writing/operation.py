@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow.compute as pc
@@ -56,7 +56,6 @@ from hudi_timeline.validation.checks import Checks
 from hudi_timeline.validation.precommit import Validator
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.index_choice import in_commit, in_properties
-from hudi_timeline.writing.key_conflicts import KeyCheck, refuse_unknown
 from hudi_timeline.writing.keys import about_path_values, advice
 from hudi_timeline.writing.latest_slices import LatestSlices, rows_of
 from hudi_timeline.writing.non_blocking import is_blind, refuse_if_order_matters
@@ -67,6 +66,7 @@ from hudi_timeline.writing.replanning import Replanner, first_plan, recheck
 from hudi_timeline.writing.reproducible import refuse_random_rings, seeded, without_durations
 from hudi_timeline.writing.result import CommitResult
 from hudi_timeline.writing.routing import LOOKS_UP, REPLACING, preview, profile_of, replaced_by, route
+from hudi_timeline.writing.row_conflicts import ReadRows, refuse_unknown
 from hudi_timeline.writing.tasks import WriteContext
 from hudi_timeline.writing.upsert_partitioner import profile_stats
 from hudi_timeline.writing.write_plan import (
@@ -103,6 +103,7 @@ class _Run:
     replacement: overwrite.Replacement | None = None
     dry_run: bool = False
     lost: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)  # rows by partition
 
     def screened(self, data: Any) -> Any:
         """Rows without invalid ones."""
@@ -124,7 +125,7 @@ def execute(
     mode: str = APPEND,
     validators: Sequence[Validator] = (),
     rules: Mapping[str, str | pc.Expression] | None = None,
-    read_from: Basis | None = None,
+    read_from: ReadRows | None = None,
     dry_run: bool = False,
     lost: int = 0,
 ) -> CommitResult:
@@ -137,8 +138,8 @@ def execute(
         mode: append, overwrite, ignore or errorifexists.
         validators: functions that are asked before the commit, see `hudi_timeline.validation.precommit`.
         rules: conditions of rows by name, see `hudi_timeline.validation.row_rules`; those of the options count too.
-        read_from: of rows that were read from the table itself, what of it they were read from: where that has changed
-            when the write begins, it is a WriteConflictError with `details["read_again"]`.
+        read_from: the rows of the table that `data` was made of: where it has changed when the write begins, or they
+            have when it commits, it is a WriteConflictError with `details["read_again"]`.
         dry_run: write nothing; the result says what the write would do.  Validators, which see written files, are not
             asked.
         lost: how many tries of this write have lost to others.
@@ -310,7 +311,6 @@ def _finish(
         with phases("quarantine"):
             run.aside.store(transaction, table.name)
     with phases("commit"), run.switching(transaction):
-        keys = KeyCheck.of(plan, transaction, stats)
         metadata = transaction.commit(
             stats, replaced=gone, schema_text=schema, extra=extra, even_if_empty=run.aside.rows > 0,
             participants=(
@@ -318,7 +318,7 @@ def _finish(
                                class_name=plan.config.index_class),
                 *([NewRings(rings)] if rings else ()),
             ),
-            recheck=recheck(plan, transaction.instant, stats, keys),
+            recheck=recheck(plan, transaction, stats, run.counts, run.again.read_from),
         )  # fmt: skip
     # The index has them now, and a result may be kept for long.
     stats = [replace(s, new_keys=None) for s in stats]
@@ -345,7 +345,7 @@ def _finish(
         operation=plan.operation_name,
         table=plan.storage.uri,
         write_stats=tuple(stats),
-        replaced={p: tuple(ids) for p, ids in (replaced or {}).items() if ids},
+        replaced={p: tuple(ids) for p, ids in metadata.replaced.items() if ids},
         timings=dict(phases.seconds),
         warnings=(
             *plan.warnings,
@@ -361,7 +361,7 @@ def _finish(
         quarantined=dict(run.aside.counts),
         quarantine=run.aside.uri,
         completion=completion,
-        dropped_rows=dropped_rows,
+        dropped_rows=dropped_rows if metadata.replaced == (gone or {}) else None,
     )
     for warning in result.warnings:
         log.warning("%s: %s", plan.storage.uri, warning)
@@ -431,7 +431,7 @@ def _bulk_insert(engine: Engine[Any, Any], data: Any, run: _Run) -> CommitResult
 def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResult:
     plan, phases = run.plan, run.phases
     with phases("evaluate"):
-        counts = engine.partition_counts(frame) if frame is not None else {}
+        run.counts = counts = engine.partition_counts(frame) if frame is not None else {}
         for partition in counts:
             check_safe(partition)
             if plan.storage.is_local and plan.operation != "delete":

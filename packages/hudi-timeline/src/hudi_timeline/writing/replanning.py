@@ -30,16 +30,18 @@ from hudi_index.extendible_hashing import ExtendibleBucketIndex, HashingDirector
 from hudi_index.lookup import GLOBAL_KINDS, KINDS
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.table_config import META_FOLDER
+from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import REPLACE_COMMIT
 from hudi_timeline.transaction.conflict_resolution import Rivals
 from hudi_timeline.transaction.ring_files import refuse_new_rings
 from hudi_timeline.transaction.schema_history import ALTER_SCHEMA
+from hudi_timeline.transaction.schema_rebase import Recheck
 from hudi_timeline.transaction.transaction import Transaction
-from hudi_timeline.transaction.write_basis import Basis, Changes
+from hudi_timeline.transaction.write_basis import Changes
 from hudi_timeline.writing.bucket_index import refuse_second_groups
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.index_choice import in_commit, index_to_record, recorded_index
-from hudi_timeline.writing.key_conflicts import KeyCheck
+from hudi_timeline.writing.row_conflicts import KeyCheck, ReadCheck, ReadRows, also_replaced
 from hudi_timeline.writing.write_plan import APPEND, Plan, plan_for, plan_write, prepare_task, write_action
 
 # How often a plan is made anew where others take away what it reads.
@@ -77,14 +79,14 @@ class Replanner:
     Attributes:
         data: its schema is looked at, nothing else; it may be used up.
         check: raises where a schema does not go with what else was asked of the write.
-        read_from: what of the table the rows themselves were read from; None where they come from elsewhere.
+        read_from: the rows of the table that the rows themselves were made of; None where they come from elsewhere.
     """
 
     engine: Engine[Any, Any]
     data: Any
     config: WriteConfig
     check: Callable[[Plan], None]
-    read_from: Basis | None = None
+    read_from: ReadRows | None = None
 
     def __call__(self, plan: Plan, transaction: Transaction) -> Plan:
         """The plan for the table at the write's instant; `plan` where it is unchanged.
@@ -94,7 +96,7 @@ class Replanner:
         """
         snapshot = transaction.snapshot
         now = (snapshot.config, snapshot.timeline)
-        if self.read_from is not None and (stale := self.read_from.changes(*now)):
+        if self.read_from is not None and (stale := self.read_from.basis.changes(*now)):
             raise stale.conflict(
                 "its rows were read from the table before that",
                 table=plan.storage.uri,
@@ -148,17 +150,28 @@ class Replanner:
 
 
 def recheck(
-    plan: Plan, instant: str, stats: Sequence[WriteStat] = (), keys: KeyCheck | None = None
-) -> Callable[[Rivals], Mapping[str, str]]:
-    """Checks under the lock against concurrently completed commits.
+    plan: Plan,
+    transaction: Transaction,
+    stats: Sequence[WriteStat] = (),
+    counts: Mapping[str, int] | None = None,
+    read_from: ReadRows | None = None,
+) -> Recheck:
+    """Checks under the lock against concurrently completed commits; most is done before.
 
     Args:
-        instant: of the write.
+        transaction: of the write.
         stats: of its files.
-        keys: what its keys are compared by.
+        counts: its rows by partition.
+        read_from: as of `Replanner`.
     """
+    instant = transaction.instant
+    keys = KeyCheck.of(plan, transaction, stats)
+    read = ReadCheck.of(read_from, plan, transaction)
 
-    def look(rivals: Rivals) -> Mapping[str, str]:
+    def look(metadata: CommitMetadata, rivals: Rivals) -> CommitMetadata:
+        if read is not None:
+            read.check(rivals.commits, rivals.changes)
+        config = rivals.now.config
         if plan.bucket is not None:
             others = [(i.time, c.stats) for i, c in rivals.commits.items()]
             refuse_second_groups(plan.bucket, stats, others, table=plan.storage.uri, instant=instant)
@@ -168,12 +181,13 @@ def recheck(
                 partitions = (s.partition for s in stats)
                 refuse_new_rings(plan.storage, replaced, partitions, instant=instant, kind=kind)
         if keys is not None:
-            keys.check(rivals.commits, rivals.config)
+            keys.check(rivals.commits, config)
+        metadata = also_replaced(plan, instant, counts or {}, metadata, rivals)
         newest_first = [c.extra for c in rivals.commits.values()][::-1]
-        recorded = recorded_index(rivals.config.properties, newest_first)
+        recorded = recorded_index(config.properties, newest_first)
         within = recorded in KINDS and recorded not in GLOBAL_KINDS
         if recorded is None or recorded == plan.recorded_index or within:
-            return {}
+            return metadata
         if plan.operation in _LOOKS_UP and plan.index not in GLOBAL_KINDS:
             raise rivals.changes.conflict(
                 f"the table's keys are unique over all partitions with {recorded} now, and this write looked for its "
@@ -181,7 +195,8 @@ def recheck(
                 table=plan.storage.uri,
                 instant=instant,
             )
-        return in_commit(index_to_record(plan.index, recorded, plan.operation, new_table=False))
+        extra = in_commit(index_to_record(plan.index, recorded, plan.operation, new_table=False))
+        return replace(metadata, extra={**metadata.extra, **extra})
 
     return look
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -123,6 +123,19 @@ def replaced_by(plan: Plan, snapshot: TableSnapshot, counts: Mapping[str, int]) 
     for file_slice in slices:
         groups.setdefault(file_slice.partition, []).append(file_slice.file_id)
     return Replaced(slices, groups, warnings)
+
+
+def covered_by(plan: Plan, counts: Mapping[str, int], partitions: Collection[str]) -> Collection[str]:
+    """Partitions that an overwrite or a deletion of partitions replaces, of some.
+
+    Args:
+        counts: rows of the write by partition.
+    """
+    if plan.operation == "insert_overwrite_table":
+        return partitions
+    if plan.operation == "insert_overwrite":
+        return {*(plan.config.static_overwrite_partitions or counts)}.intersection(partitions)
+    return choose(plan.config.partitions_to_delete, counts, partitions).found
 
 
 def preview(
@@ -317,6 +330,7 @@ __all__ = [
     "REPLACING",
     "Forecast",
     "WriteRate",
+    "covered_by",
     "forecast",
     "preview",
     "profile_of",

@@ -28,12 +28,12 @@ from hudi_timeline.options.table_options import SCHEMA_MODE
 from hudi_timeline.options.write_options import OPERATION, PARTITIONS_TO_DELETE
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.transaction.retries import may_retry, retried
-from hudi_timeline.transaction.write_basis import Basis
 from hudi_timeline.validation.precommit import Validator
 from hudi_timeline.writing.local_engine import LocalEngine, StoredRowsEngine
 from hudi_timeline.writing.new_table import choose, require_all
 from hudi_timeline.writing.operation import check, execute
 from hudi_timeline.writing.result import CommitResult
+from hudi_timeline.writing.row_conflicts import ReadRows
 from hudi_timeline.writing.write_plan import APPEND, memory_limit
 
 # How often the rows of a filter are read, where others commit before they are deleted.
@@ -113,7 +113,7 @@ def _execute(
     options: Mapping[str, str],
     validators: Sequence[Validator] = (),
     rules: Rules = None,
-    read_from: Basis | None = None,
+    read_from: ReadRows | None = None,
     *,
     mode: str = APPEND,
     dry_run: bool = False,
@@ -199,7 +199,7 @@ def delete_where(
 
     def one_try(lost: int) -> CommitResult:
         scan = scan_of(wanted, filter)
-        read_from = Basis.of(scan.snapshot.config, scan.snapshot.timeline)
+        read_from = ReadRows(scan, lambda: scan_of(wanted, filter))
         return _execute(
             engine(), storage, "delete", scan.to_arrow(), options, validators, read_from=read_from,
             dry_run=dry_run, lost=lost,

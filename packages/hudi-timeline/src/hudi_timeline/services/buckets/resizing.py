@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 from hudi_format.errors import WriteConflictError
@@ -43,7 +43,7 @@ from hudi_timeline.services.buckets.resize_tasks import Runner, make_resize_task
 from hudi_timeline.services.compaction.slice_tasks import stored_schema_text
 from hudi_timeline.services.table_service import BOTH, EXECUTE, SCHEDULE, ServiceContext, check_mode
 from hudi_timeline.table_config import INDEX
-from hudi_timeline.timeline.commit_metadata import COMPACT
+from hudi_timeline.timeline.commit_metadata import COMPACT, CommitMetadata
 from hudi_timeline.timeline.instant import REPLACE_COMMIT
 from hudi_timeline.transaction.conflict_resolution import Rivals
 from hudi_timeline.transaction.retries import retried
@@ -232,7 +232,7 @@ class _Untouched:
     plan: ResizePlan
     transaction: Transaction = field(repr=False)
 
-    def __call__(self, rivals: Rivals) -> Mapping[str, str]:
+    def __call__(self, metadata: CommitMetadata, rivals: Rivals) -> CommitMetadata:
         storage, instant = self.transaction.storage, self.transaction.instant
         replacing = [i.time for i in rivals.commits if i.action == REPLACE_COMMIT]
         for kind in {type(r) for r in self.plan.rings.values()}:
@@ -248,7 +248,7 @@ class _Untouched:
                     f"{rival.time} wrote to partition {min(hit) or '.'}, whose buckets are resized",
                     table=self.transaction.storage.uri, instant=self.transaction.instant,
                 )  # fmt: skip
-        return {}
+        return metadata
 
 
 def _checked(plan: ResizePlan, now: TableSnapshot, transaction: Transaction) -> ResizePlan:

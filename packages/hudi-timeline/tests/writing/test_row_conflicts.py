@@ -8,7 +8,7 @@ from rival_writers import GLOBAL, Between, make, rows, state
 
 from hudi_format.errors import UnsupportedError, WriteConflictError
 from hudi_timeline import HudiTable
-from hudi_timeline.writing import key_conflicts
+from hudi_timeline.writing import row_conflicts
 
 BEFORE, DURING = "before the instant", "while it writes"
 OCC = {
@@ -142,9 +142,9 @@ def test_of_merge_on_read_tables_the_logs_are_compared(tmp_path, monkeypatch):
 
 def test_files_are_read_once_and_before_the_lock(path, monkeypatch):
     read = []
-    written = key_conflicts.written_keys
+    written = row_conflicts.written_keys
     monkeypatch.setattr(
-        key_conflicts, "written_keys",
+        row_conflicts, "written_keys",
         lambda storage, config, instant, stats: (read.append(instant), written(storage, config, instant, stats))[1],
     )  # fmt: skip
     between = beside(path, monkeypatch, "rx")

@@ -1,0 +1,289 @@
+"""Conflicts by rows: keys of several writers, what they read, and what they replace.
+
+Apache Hudi compares file groups, so that two writers which add the same key make two rows of it.  With
+`hudi.write.conflict.detection=keys` a write's keys are compared with those that others wrote since it began, of the
+same partition, or of all with an index over all of them.
+
+Two writes that share no file group may also fit no serial order: rows that another one added, committed and showed to
+readers are missed by an update whose filter they pass, and kept by an overwrite of their partition.  So a filter is
+asked again in the file groups that others wrote since, of the partitions that it allows; and an overwrite replaces
+also what came into its partitions.
+
+Most of what has to be read is read before the lock is taken: under it only what was committed in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_format.errors import OptionError, SchemaError, UnsupportedError, WriteConflictError
+from hudi_format.model import WriteStat
+from hudi_format.schema.meta_fields import COMMIT_TIME, RECORD_KEY
+from hudi_index.lookup import GLOBAL_KINDS
+from hudi_timeline.options.transaction_options import BY_KEYS, CONFLICT_DETECTION, OVERLAPPING
+from hudi_timeline.options.write_options import DUP_POLICY
+from hudi_timeline.reading.scan import Scan
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL
+from hudi_timeline.timeline.commit_metadata import CommitMetadata
+from hudi_timeline.timeline.instant import Instant
+from hudi_timeline.transaction.conflict_report import written_keys
+from hudi_timeline.transaction.conflict_resolution import Rivals
+from hudi_timeline.transaction.conflict_strategies import FileGroup
+from hudi_timeline.transaction.transaction import Transaction
+from hudi_timeline.transaction.write_basis import Basis, Changes
+from hudi_timeline.writing.routing import REPLACING, covered_by
+from hudi_timeline.writing.write_plan import Plan, drops_duplicates, fails_on_known_keys
+
+# Under it a write of keys is not looked up, so that a second try would add them too.
+_ADDS = ("insert", "bulk_insert")
+_SHOWN = 5
+# Of all partitions, where keys are unique over them.
+_EVERYWHERE = ""
+# Table services write rows as they are.
+_KEEPS_ROWS = SCHEMA_NEUTRAL
+
+Keys = Mapping[str, pa.Array]  # by partition
+
+
+def refuse_unknown(plan: Plan) -> None:
+    """Refuse detection by keys where files do not hold them.
+
+    Raises:
+        UnsupportedError: the table fills no meta columns.
+    """
+    if plan.config.transaction.detection == BY_KEYS and plan.virtual:
+        raise UnsupportedError(
+            f"{CONFLICT_DETECTION}={BY_KEYS} needs the record keys in the files, and the table fills no meta columns",
+            table=plan.storage.uri,
+            remedy=f"leave {CONFLICT_DETECTION} out.",
+            option=CONFLICT_DETECTION,
+        )
+
+
+class KeyCheck:
+    """Comparison of a write's keys with those of its rivals; each file is read once."""
+
+    def __init__(self, plan: Plan, instant: str, stats: Sequence[WriteStat]) -> None:
+        self._plan = plan
+        self._instant = instant
+        self._stats = stats
+        self._everywhere = plan.index in GLOBAL_KINDS
+        self._ours: Keys | None = None
+        self._theirs: dict[str, Keys] = {}
+
+    @classmethod
+    def of(cls, plan: Plan, transaction: Transaction, stats: Sequence[WriteStat]) -> KeyCheck | None:
+        """Check of a write, with what can be read before the lock; None if not asked for."""
+        if plan.config.transaction.detection != BY_KEYS or not stats:
+            return None
+        made = cls(plan, transaction.instant, stats)
+        now = transaction.now()
+        basis = Basis.of(transaction.snapshot.config, transaction.snapshot.timeline)
+        for rival in basis.changes(now.config, now.timeline).written:
+            made._keys_of(rival, now.commits.get(rival), now.config)
+        return made
+
+    def check(self, commits: Mapping[Instant, CommitMetadata], config: TableConfig) -> None:
+        """Compare with what others committed.
+
+        Raises:
+            WriteConflictError: they wrote some of the same keys, elsewhere.
+            MissingFileError, CorruptFileError, StorageError: reading their files.
+        """
+        for rival, commit in commits.items():
+            theirs = self._keys_of(rival, commit, config)
+            if not theirs:
+                continue
+            if self._ours is None:
+                self._ours = self._by_partition(self._instant, self._stats, config)
+            for partition, keys in self._ours.items():
+                other = theirs.get(partition)
+                both = [] if other is None else pc.filter(keys, pc.is_in(keys, value_set=other)).to_pylist()
+                if both:
+                    raise self._conflict(rival, both)
+
+    def _keys_of(self, rival: Instant, commit: CommitMetadata, config: TableConfig) -> Keys:
+        found = self._theirs.get(rival.time)
+        if found is None:
+            own = {s.partition for s in self._stats}
+            stats = [s for s in commit.stats if self._everywhere or s.partition in own]
+            found = self._theirs[rival.time] = self._by_partition(rival.time, stats, config)
+        return found
+
+    def _by_partition(self, instant: str, stats: Sequence[WriteStat], config: TableConfig) -> Keys:
+        by: dict[str, list[WriteStat]] = {}
+        for stat in stats:
+            by.setdefault(_EVERYWHERE if self._everywhere else stat.partition, []).append(stat)
+        read = {p: written_keys(self._plan.storage, config, instant, of) for p, of in by.items()}
+        return {p: keys for p, keys in read.items() if keys is not None and len(keys)}
+
+    def _conflict(self, rival: Instant, keys: list[str]) -> WriteConflictError:
+        plan = self._plan
+        looked_up = drops_duplicates(plan) or fails_on_known_keys(plan)
+        safe = plan.operation not in _ADDS or looked_up
+        remedy = "run the write again; it then updates the other one's rows."
+        if not safe:
+            remedy = f"use the operation upsert, which updates them, or set {DUP_POLICY}=drop to skip them."
+        more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+        return WriteConflictError(
+            f"{rival.action} {rival.time} wrote {len(keys)} of the same record keys first, to other file groups: "
+            f"{', '.join(keys[:_SHOWN])}{more}",
+            table=plan.storage.uri,
+            instant=self._instant,
+            remedy=remedy,
+            rival=rival.time,
+            keys=keys[:_SHOWN],
+            retry_safe=safe,
+        )
+
+
+@dataclass(frozen=True)
+class ReadRows:
+    """Rows of the table that a write was computed from.
+
+    Attributes:
+        scan: of them, as they were read.
+        again: the same rows of the table as it is now.
+        every_written: whether each row of the scan is written or deleted, so that the file groups of others have none.
+        lacking: partitions in which the write adds what it did not find, so that deletions of others count too.
+    """
+
+    scan: Scan
+    again: Callable[[], Scan] = field(repr=False)
+    every_written: bool = True
+    lacking: Set[str] = frozenset()
+
+    @cached_property
+    def basis(self) -> Basis:
+        """The table that they were read from."""
+        return Basis.of(self.scan.snapshot.config, self.scan.snapshot.timeline)
+
+
+class ReadCheck:
+    """Comparison of a filter with what others wrote; each of their commits is looked at once."""
+
+    def __init__(self, read: ReadRows, plan: Plan, instant: str) -> None:
+        self._read = read
+        self._plan = plan
+        self._instant = instant
+        self._seen: set[str] = set()
+        self._found: WriteConflictError | None = None
+
+    @classmethod
+    def of(cls, read: ReadRows | None, plan: Plan, transaction: Transaction) -> ReadCheck | None:
+        """Check of a write, with what can be read before the lock; None for one that read nothing."""
+        if read is None:
+            return None
+        made = cls(read, plan, transaction.instant)
+        if plan.config.transaction.mode in OVERLAPPING:
+            now = transaction.now()
+            basis = Basis.of(transaction.snapshot.config, transaction.snapshot.timeline)
+            changes = basis.changes(now.config, now.timeline)
+            try:
+                made.check({i: now.commits.get(i) for i in changes.written}, changes)
+            except WriteConflictError as e:
+                made._found = e  # one of file groups goes before it
+        return made
+
+    def check(self, commits: Mapping[Instant, CommitMetadata], changes: Changes) -> None:
+        """Look for rows of others in the range that was read.
+
+        Args:
+            commits: of others since the write began.
+
+        Raises:
+            WriteConflictError: there are some; the rows are to be read again.
+            MissingFileError, CorruptFileError, StorageError: reading their files.
+        """
+        if self._found is not None:
+            raise self._found
+        new = {
+            i: c for i, c in commits.items() if i.time not in self._seen and c.operation not in _KEEPS_ROWS
+        }
+        for rival, commit in new.items():
+            shrunk = {s.partition for s in commit.stats if s.num_deletes} | {*commit.replaced}
+            if hit := shrunk & self._read.lacking:
+                raise self._conflict(
+                    changes,
+                    f"{rival.time} deleted rows of partition {min(hit) or '.'}, and rows that are not there are added",
+                )
+        groups = frozenset((s.partition, s.file_id) for c in new.values() for s in c.stats)
+        if groups:
+            self._refuse_rows(groups, [i.time for i in new], changes)
+        self._seen |= {i.time for i in new}
+
+    def _refuse_rows(self, groups: frozenset[FileGroup], times: list[str], changes: Changes) -> None:
+        """Refuse rows in the range that these writes brought into these file groups."""
+        try:
+            scan = self._read.again()
+            config = scan.snapshot.config
+            columns = [RECORD_KEY] if config.populate_meta_fields else config.record_key_fields
+            mine = (
+                None if self._read.every_written else pc.field(COMMIT_TIME).isin(pa.array(times, pa.string()))
+            )
+            roots = list(dict.fromkeys(c.partition(".")[0] for c in columns))
+            found = scan.of_file_groups(groups).narrowed(roots, mine).head(_SHOWN)
+        except (SchemaError, OptionError) as e:
+            raise self._conflict(
+                changes, f"its filter does not go with the table any more: {e.message}"
+            ) from e
+        if found.num_rows:
+            keys = [str(k) for k in found.column(0).to_pylist()]
+            error = self._conflict(
+                changes, f"rows that it has not read pass its filter now, such as {', '.join(keys)}"
+            )
+            error.details["keys"] = keys
+            raise error
+
+    def _conflict(self, changes: Changes, why: str) -> WriteConflictError:
+        return changes.conflict(why, table=self._plan.storage.uri, instant=self._instant, read_again=True)
+
+
+def also_replaced(
+    plan: Plan, instant: str, counts: Mapping[str, int], metadata: CommitMetadata, rivals: Rivals
+) -> CommitMetadata:
+    """Metadata of an overwrite that also replaces what others have added to its partitions.
+
+    So it comes after them.
+
+    Args:
+        instant: of the write.
+        counts: its rows by partition.
+        metadata: what it is about to publish.
+
+    Raises:
+        WriteConflictError: they have later instants, or new buckets.
+    """
+    if plan.operation not in REPLACING:
+        return metadata
+    added: dict[FileGroup, Instant] = {}
+    gone = set(metadata.file_groups())
+    for rival, commit in rivals.commits.items():
+        added.update(dict.fromkeys(((s.partition, s.file_id) for s in commit.stats), rival))
+        gone |= {(p, file_id) for p, ids in commit.replaced.items() for file_id in ids}
+    covered = covered_by(plan, counts, {p for p, _ in added})
+    groups = sorted(g for g in added if g not in gone and g[0] in covered)
+    if not groups:
+        return metadata
+    newest = max(added[g].time for g in groups)
+    why = ""
+    if newest > instant:
+        # A file group is not replaced before its first file is written.
+        why = f"{newest}, a later instant, was completed first, and added file groups to what is replaced"
+    elif plan.bucket is not None and plan.bucket.by_partition:
+        why = f"{newest} added buckets to a partition that is replaced"
+    if why:
+        raise rivals.changes.conflict(why, table=plan.storage.uri, instant=instant)
+    replaced = {p: list(ids) for p, ids in metadata.replaced.items()}
+    for partition, file_id in groups:
+        replaced.setdefault(partition, []).append(file_id)
+    return replace(metadata, replaced={p: tuple(ids) for p, ids in replaced.items()})
+
+
+__all__ = ["KeyCheck", "ReadCheck", "ReadRows", "also_replaced", "refuse_unknown"]
