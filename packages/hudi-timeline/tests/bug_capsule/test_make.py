@@ -12,6 +12,7 @@ from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable
 from hudi_timeline.bug_capsule import make_capsule, open_capsule
 from hudi_timeline.cli.main import app
+from hudi_timeline.concurrency import store_clock
 from hudi_timeline.testing import CHANGES, CRASH, DOUBLE, FAIL, Fault, Faults, make_state, state_names
 
 pytestmark = pytest.mark.req("NEW-13")
@@ -87,6 +88,8 @@ def test_every_state_is_rebuilt_with_its_plan_and_its_findings(name, tmp_path):
 def test_a_fault_strikes_in_the_rebuilt_table_as_in_the_table(table, tmp_path, faults):
     def run(storage):
         made, told = faults(), ""
+        # Only of a writer that is not known here the store is asked for the time, once by a process.
+        store_clock.store_seconds(storage, ".hoodie")
         partition = min(e.name for e in storage.list("") if e.name.startswith("city="))
         try:
             with made.process():

@@ -27,7 +27,7 @@ def test_an_index_of_ones_own_is_rebuilt(hudi, storage, tmp_path):
     assert json.loads(out)["file_groups"] == table(storage).inspect.file_slices().num_rows
     code, _, error = hudi("index", "rebuild", storage.uri)
     assert code != 0
-    assert "names no index" in error
+    assert "names no custom index" in error
 
 
 def test_indexes_are_planned_built_and_dropped(hudi, storage):

@@ -241,7 +241,7 @@ def test_a_class_is_named_by_module_or_by_the_entry_point_of_a_package(storage, 
     [
         ({"hoodie.index.class": "no_such_module:Index"}, InvalidOptionError, "No module"),
         ({"hoodie.index.class": "nobody"}, InvalidOptionError, "sqlite"),
-        ({"hoodie.index.class": "os:path"}, InvalidOptionError, "no hudi_index.CustomIndex"),
+        ({"hoodie.index.class": "os:path"}, InvalidOptionError, "not a hudi_index.CustomIndex"),
         ({"hoodie.index.class": "com.acme.Index"}, UnsupportedError, "sqlite"),
         ({"hoodie.index.type": "HBASE"}, UnsupportedError, "hoodie.index.class=sqlite"),
         (

@@ -169,6 +169,6 @@ def test_a_lock_within_this_process_ends_with_it(storage):
     with lock_of(storage, parse_transaction_options(options)).held():
         report = table.lock_report(options=options)
         assert (report.alive, report.holding.process.pid) == (True, os.getpid())
-        with pytest.raises(LockError, match="not ended from outside"):
+        with pytest.raises(LockError, match="cannot be broken from outside"):
             table.break_lock(force=True, options=options)
     assert table.lock_report(options=options).holding is None

@@ -303,9 +303,11 @@ def test_sql_validators_see_the_merged_rows(table, query):
 
 
 def test_a_merge_of_the_users_is_refused_with_a_global_index(tmp_path):
-    t = made(tmp_path / "t", options={"hoodie.index.type": "GLOBAL_SIMPLE", "hudi.merge": {"v": "sum"}})
     with pytest.raises(UnsupportedError, match="GLOBAL_SIMPLE"):
-        t.upsert(rows(("1", "b", 2, 2.0)))
+        made(tmp_path / "t", options={"hoodie.index.type": "GLOBAL_SIMPLE", "hudi.merge": {"v": "sum"}})
+    t = made(tmp_path / "t", options={"hudi.merge": {"v": "sum"}})
+    with pytest.raises(UnsupportedError, match="GLOBAL_SIMPLE"):
+        t.upsert(rows(("1", "b", 2, 2.0)), options={"hoodie.index.type": "GLOBAL_SIMPLE"})
 
 
 def test_a_value_that_does_not_fit_the_schema_fails_before_anything_is_written(table, tmp_path):
