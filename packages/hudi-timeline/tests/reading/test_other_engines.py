@@ -116,6 +116,28 @@ def test_polars_reads_files_itself_where_they_say_what_the_scan_does(tmp_path, p
     assert own(read_hudi(path)) == 0, "older files have no column `new`"
 
 
+@pytest.mark.parametrize("table_type", [COW, MOR])
+def test_nan_is_in_conditions_what_it_is_in_polars(tmp_path, table_type):
+    """Greater than all numbers, and equal to itself; pyarrow has it neither way."""
+    path = str(tmp_path / "t")
+    rows = [
+        {"id": 1, "city": "oslo", "fare": float("nan"), "box": {"x": float("nan")}},
+        {"id": 2, "city": "oslo", "fare": 20.0, "box": {"x": 1.0}},
+        {"id": 3, "city": "rome", "fare": None, "box": None},
+        {"id": 4, "city": "rome", "fare": -1.0, "box": {"x": -1.0}},
+    ]
+    write_hudi(path, rows, key="id", partition_by="city", table_type=table_type)
+    write_hudi(path, rows[:1] + rows[3:])
+    want = read_hudi(path).to_polars()
+    fare, city, x = pl.col("fare"), pl.col("city"), pl.col("box").struct.field("x")
+    for condition in (
+        fare > 10, fare >= 20, fare == float("nan"), fare != 20, ~(fare < 5), fare.is_nan(),
+        (fare > 10) & (city == "oslo") & (pl.col("id") < 2), (fare > 10) | (city == "rome"), x > 0,
+    ):  # fmt: skip
+        got = scan_hudi(path).filter(condition).collect().sort("id")
+        assert got.equals(want.filter(condition).sort("id")), str(condition)
+
+
 def test_polars_takes_its_condition_from_the_first_rows_alone_where_it_asks_so(table):
     first = table.read(meta_columns=False).head(5).column("id").to_pylist()
     lazy = scan_hudi(table.uri)

@@ -6,6 +6,7 @@ out files and row groups as a read with these arguments does, or into their own 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
 
+from hudi_format.arrow.filter_conditions import paired
 from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
 from hudi_format.keygen.key_generator import is_provided, kind_of
 from hudi_format.keygen.partition_path import lacks_column
@@ -71,6 +73,7 @@ class PolarsSource:
         self._frame = polars.DataFrame
         self._lazy = polars.scan_pyarrow_dataset
         self._read = polars.scan_parquet
+        self._error = polars.exceptions.PolarsError
         self.schema = polars.DataFrame(scan.schema.empty_table()).schema
 
     def __call__(
@@ -97,10 +100,28 @@ class PolarsSource:
             yield frame
 
     def _of_arrow(self, condition: polars.Expr) -> pc.Expression | None:
-        """The part of a condition that pyarrow has an expression for; rows that meet the condition meet it."""
-        asked = _Asked(self._scan.schema)
-        self._lazy(asked).filter(condition).collect()
-        return asked.filter
+        """What pyarrow has an expression for of a condition; no row that meets the condition fails it."""
+        parts = []
+        for part in _conjuncts(condition):
+            asked = _Asked(self._scan.schema)
+            try:
+                self._lazy(asked).filter(part).collect()
+            except (
+                self._error
+            ):  # one that it cannot say (Polars before 2, of NaN), or that is wrong: then it is below too
+                continue
+            found = asked.filter
+            for name in part.meta.root_names():
+                kind = self._scan.schema.field(name).type
+                if pa.types.is_nested(kind) or pa.types.is_float16(kind):
+                    found = None
+                elif found is not None and pa.types.is_floating(kind):
+                    found = found | pc.is_nan(
+                        pc.field(name)
+                    )  # greater than all numbers in Polars, and equal to itself
+            if found is not None:
+                parts.append(found)
+        return paired(operator.and_, parts) if parts else None
 
     def _reads(self, scan: Scan, batch: int | None) -> Iterator[polars.LazyFrame]:
         with scan.to_batches(batch or BATCH_ROWS) as reader:
@@ -135,6 +156,20 @@ class PolarsSource:
                 _ALIKE.clear()
             _ALIKE[known] = reads[0].collect_schema() == wanted
         return reads if _ALIKE.get(known) else []
+
+
+def _conjuncts(condition: polars.Expr) -> list[polars.Expr]:
+    """The parts of a condition that are joined by AND."""
+    out, left = [], [condition]
+    while left:
+        one = left.pop()
+        inputs = one.meta.pop()
+        both = len(inputs) == 2
+        if both and any((a & b).meta.eq(one) for a, b in (inputs, inputs[::-1])):
+            left += inputs
+        else:
+            out.append(one)
+    return out
 
 
 class _TableFiles(fs.FileSystemHandler):  # type: ignore[misc]
