@@ -29,6 +29,7 @@ from hudi_format.parquet.thrift import (
     Fields,
     integer,
     number_of,
+    once,
     optional_number,
     raw_of,
     replaced,
@@ -101,7 +102,7 @@ class StoredChunks:
 
     def __init__(self, footer: bytes, begin: int, read: Callable[[int, int], Any]) -> None:
         self.read = read
-        fields = _once(Cursor(footer).fields())
+        fields = once(Cursor(footer).fields())
         self._begin = begin
         self._alike = [raw_of(fields, n) for n in (_SCHEMA, _WRITER, _ORDERS)]
         self.groups = [self._group(f) for f in Cursor(raw_of(fields, _GROUPS)).structs()]
@@ -114,11 +115,11 @@ class StoredChunks:
         return self._alike == other._alike
 
     def _group(self, fields: Fields) -> Group:
-        chunks = tuple(self._chunk(f) for f in Cursor(raw_of(_once(fields), 1)).structs())
+        chunks = tuple(self._chunk(f) for f in Cursor(raw_of(once(fields), 1)).structs())
         return Group(number_of(fields, 3), chunks)
 
     def _chunk(self, fields: Fields) -> Chunk:
-        meta = _once(Cursor(raw_of(_once(fields), _META)).fields())
+        meta = once(Cursor(raw_of(once(fields), _META)).fields())
         if not {n for n, _, _ in fields} <= _OF_CHUNK or not {n for n, _, _ in meta} <= _OF_META:
             raise ValueError("a column chunk with more than its pages")
         data, dictionary = number_of(meta, _DATA_AT), optional_number(meta, _DICTIONARY_AT)
@@ -134,13 +135,6 @@ class StoredChunks:
             if at < len(MAGIC) or at + length > self._begin:
                 raise ValueError("a column chunk that is not in the file")
         return chunk
-
-
-def _once(fields: Fields) -> Fields:
-    """The fields, each of which is there once: of two Arrow takes the last, and rows would be counted otherwise."""
-    if len({number for number, _, _ in fields}) < len(fields):
-        raise ValueError("a field that is there twice")
-    return fields
 
 
 def chunks_of_file(file: Any) -> StoredChunks:

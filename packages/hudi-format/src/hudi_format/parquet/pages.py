@@ -34,6 +34,7 @@ from hudi_format.parquet.thrift import (
     Fields,
     integer,
     number_of,
+    once,
     optional_number,
     raw_of,
     replaced,
@@ -143,7 +144,7 @@ class PagedFile:
     """
 
     def __init__(self, footer: memoryview, size: int) -> None:
-        fields = _once(Cursor(bytes(footer)).fields())
+        fields = once(Cursor(bytes(footer)).fields())
         if not {n for n, _, _ in fields} <= _OF_FILE:
             raise ValueError("a footer with more than its row groups")
         # Arrow's own schema says other types than Parquet's.
@@ -158,7 +159,7 @@ class PagedFile:
         typed = [] if orders is None else [{n for n, _, _ in f} == {1} for f in Cursor(orders).structs()]
         self._typed = len(typed) == len(self._leaves) and all(typed)
         end = size - 8 - len(footer)
-        self._groups = [self._group(_once(f), end) for f in Cursor(raw_of(fields, _GROUPS)).structs()]
+        self._groups = [self._group(once(f), end) for f in Cursor(raw_of(fields, _GROUPS)).structs()]
         if sum(g.rows for g in self._groups) != number_of(fields, _ROWS):
             raise ValueError("row groups with other rows than the footer")
         self.num_chunks = len(self._leaves) * len(self._groups)
@@ -204,7 +205,7 @@ class PagedFile:
         return at
 
     def _group(self, fields: Fields, end: int) -> _Group:
-        chunks = [_chunk(_once(f), end) for f in Cursor(raw_of(fields, 1)).structs()]
+        chunks = [_chunk(once(f), end) for f in Cursor(raw_of(fields, 1)).structs()]
         if len(chunks) != len(self._leaves):
             raise ValueError("a row group without all columns")
         return _Group(number_of(fields, 3), chunks)
@@ -327,7 +328,11 @@ class PagedFile:
         """Places of a chunk's dictionary, [] for none, and of its pages within the runs."""
         pages, chunk = found.pages[leaf], found.chunks[leaf]
         low, high = np.searchsorted(pages.first, runs[0]), np.searchsorted(pages.first, runs[1])
-        places = [p for a, b in zip(low.tolist(), high.tolist(), strict=True) for p in pages.places[a:b]]
+        filled = np.diff(pages.first) > 0  # Arrow takes a page without rows for the end, if it is the first
+        taken = [
+            n for a, b in zip(low.tolist(), high.tolist(), strict=True) for n in range(a, b) if filled[n]
+        ]
+        places = [pages.places[n] for n in taken]
         first = pages.places[0][0]
         return ([(chunk.begin, first - chunk.begin)] if first > chunk.begin else []), places
 
@@ -391,7 +396,7 @@ def rows_at(runs: tuple[Rows, Rows], places: Rows) -> Rows:
 def _chunk(fields: Fields, end: int) -> _Chunk:
     if not {n for n, _, _ in fields} <= _OF_CHUNK:
         raise ValueError("a column chunk that is elsewhere, or encrypted")
-    meta = _once(Cursor(raw_of(fields, 3)).fields())
+    meta = once(Cursor(raw_of(fields, 3)).fields())
     data, dictionary = number_of(meta, 9), optional_number(meta, 11)
     # Some writers name place 0 where there is no dictionary.
     dictionary = dictionary if dictionary and dictionary < data else None
@@ -426,7 +431,8 @@ def _pages(chunk: _Chunk, rows: int, parts: dict[tuple[int, int], memoryview]) -
     places = tuple((number_of(p, 1), number_of(p, 2)) for p in pages)
     first = np.array([*(number_of(p, 3) for p in pages), rows], np.int64)
     at = [chunk.data, *(a + n for a, n in places)]
-    if not places or first[0] or (np.diff(first) <= 0).any():
+    # Where Arrow gives a dictionary up between two pages, it writes one without rows.
+    if not places or first[0] or (np.diff(first) < 0).any():
         raise ValueError("an offset index whose pages are not in order")
     # One after the other, as they are put together.
     if [a for a, _ in places] != at[:-1] or at[-1] != chunk.end:
@@ -471,13 +477,6 @@ def _bytes(raw: bytes) -> bytes:
 
 def _text(fields: Fields, number: int) -> str:
     return _bytes(raw_of(fields, number)).decode()
-
-
-def _once(fields: Fields) -> Fields:
-    """The fields, each of which is there once: of two Arrow takes the last."""
-    if len({number for number, _, _ in fields}) < len(fields):
-        raise ValueError("a field that is there twice")
-    return fields
 
 
 def _values(page: memoryview) -> int:

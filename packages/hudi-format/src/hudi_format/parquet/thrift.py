@@ -146,6 +146,19 @@ class Cursor:
         self.at += length
 
 
+def once(fields: Fields) -> Fields:
+    """The fields, each of which is there once.
+
+    Of two Arrow takes the last, and rows would be counted otherwise.
+
+    Raises:
+        ValueError: one that is there twice.
+    """
+    if len({number for number, _, _ in fields}) < len(fields):
+        raise ValueError("a field that is there twice")
+    return fields
+
+
 def number_of(fields: Fields, number: int) -> int:
     """The integer field of this number.
 
