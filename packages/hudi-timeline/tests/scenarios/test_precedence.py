@@ -54,6 +54,28 @@ def writes(table):
     return len(HudiTable.open(table.uri).timeline.completed_writes())
 
 
+def open_write(table):
+    """A write that is not completed."""
+    options = parse_transaction_options(OCC)
+    return begin_transaction(
+        table.storage, table.config, operation="UPSERT", action="deltacommit", options=options
+    )
+
+
+def ended_when_waited_for(table, monkeypatch):
+    """Claims that were there when an open write ended, because somebody waited for it; none until then."""
+    write, seen = open_write(table), []
+
+    def pause(seconds):
+        if claims(table.storage) and not seen:
+            seen.append(claims(table.storage))
+            write.abort("it is over")
+        time.sleep(min(seconds, 0.01))
+
+    monkeypatch.setitem(waited_for.__kwdefaults__, "pause", pause)
+    return seen
+
+
 def test_a_slow_writer_loses_so_often_and_no_more_to_fast_ones(tmp_path):
     slow = table(tmp_path / "t")
     fast = subprocess.Popen(
@@ -89,23 +111,7 @@ def test_a_compaction_that_is_overdue_waits_for_open_writes_and_others_for_it(
     made = table(tmp_path / "t", table_type="MERGE_ON_READ")
     options = {**OCC, "hoodie.compact.inline.max.delta.commits": "2", "hudi.write.priority": priority}
     made.upsert([{"id": "a", "ts": 1}])
-    open_write = begin_transaction(
-        made.storage,
-        made.config,
-        operation="UPSERT",
-        action="deltacommit",
-        options=parse_transaction_options(OCC),
-    )
-    seen = []
-
-    def pause(seconds):
-        """Another write is still open; it ends when somebody waits for it."""
-        if claims(made.storage) and not seen:
-            seen.append(claims(made.storage))
-            open_write.abort("it is over")
-        time.sleep(min(seconds, 0.01))
-
-    monkeypatch.setitem(waited_for.__kwdefaults__, "pause", pause)
+    seen = ended_when_waited_for(made, monkeypatch)
     if priority == "NORMAL":
         assert "not completed" in made.compact(options=options).skipped  # it is due, and has not waited long
         assert seen == []
@@ -125,21 +131,7 @@ def test_a_log_compaction_that_is_overdue_waits_for_open_writes_and_others_for_i
     options = {**OCC, "hoodie.log.compaction.blocks.threshold": "2", "hudi.write.priority": priority}
     for number in range(1, 3):
         made.upsert([{"id": "a", "ts": number}])
-    open_write = begin_transaction(
-        made.storage,
-        made.config,
-        operation="UPSERT",
-        action="deltacommit",
-        options=parse_transaction_options(OCC),
-    )
-    seen, during = [], []
-
-    def pause(seconds):
-        """Another write is still open; it ends when somebody waits for it."""
-        if claims(made.storage) and not seen:
-            seen.append(claims(made.storage))
-            open_write.abort("it is over")
-        time.sleep(min(seconds, 0.01))
+    seen, during = ended_when_waited_for(made, monkeypatch), []
 
     def execute(context, *arguments, **named):
         during.extend(claims(made.storage))
@@ -147,7 +139,6 @@ def test_a_log_compaction_that_is_overdue_waits_for_open_writes_and_others_for_i
 
     run = log_compaction._execute
     monkeypatch.setattr(log_compaction, "_execute", execute)
-    monkeypatch.setitem(waited_for.__kwdefaults__, "pause", pause)
     if priority == "NORMAL":
         assert (
             "not completed" in made.log_compact(options=options).skipped
@@ -201,13 +192,10 @@ def test_a_log_compaction_waits_for_nobody_where_precedence_is_off(tmp_path):
     for number in range(1, 6):
         made.upsert([{"id": "a", "ts": number}])
     options = {**OCC, "hoodie.log.compaction.blocks.threshold": "1", "hudi.write.precedence.after": "0"}
-    open_write = begin_transaction(
-        made.storage, made.config, operation="UPSERT", action="deltacommit",
-        options=parse_transaction_options(OCC),
-    )  # fmt: skip
+    write = open_write(made)
     assert "not completed" in made.log_compact(options=options).skipped
     assert claims(made.storage) == []
-    open_write.abort("it is over")
+    write.abort("it is over")
 
 
 @pytest.mark.parametrize("precedence", ["0", "3"])
