@@ -798,13 +798,14 @@ class HudiTable:
         return lock_doctor.break_lock(self._service(options), force=force)
 
     def savepoint(
-        self, instant: str | CommitResult | None = None, *, user: str = "", comment: str = "", dry_run: bool = False,
+        self, instant: Moment | None = None, *, user: str = "", comment: str = "", dry_run: bool = False,
         options: Options = None,
     ) -> str:  # fmt: skip
         """Create a savepoint, which protects a commit from cleaning and archival.
 
         Args:
-            instant: of a completed commit, or its result; the newest if not given.  It is given back.
+            instant: of a completed commit, its result, or a time, for the newest commit up to it; the newest of all
+                if not given.  It is given back.
 
         Raises:
             InstantNotFoundError: there is no such commit on the active timeline.
@@ -813,7 +814,6 @@ class HudiTable:
         from hudi_timeline.services import savepoints
 
         context = self._service(options, dry_run=dry_run)
-        instant = None if instant is None else named_instant(instant)
         return savepoints.save(context, instant, user=user, comment=comment, dry_run=dry_run)
 
     def delete_savepoint(
@@ -831,15 +831,14 @@ class HudiTable:
 
         return savepoints.savepoints(self.timeline)
 
-    def restore(
-        self, instant: str | CommitResult, *, dry_run: bool = False, options: Options = None
-    ) -> RestoreResult:
+    def restore(self, instant: Moment, *, dry_run: bool = False, options: Options = None) -> RestoreResult:
         """Restore the table to a commit; later writes are undone permanently.
 
         With writers that overlapped, a commit after `instant` may have begun before it: what it wrote is undone too.
 
         Args:
-            instant: of a completed commit whose files are all there; savepoint one to keep them.
+            instant: of a completed commit whose files are all there (savepoint one to keep them), its result, or a
+                time, for the newest commit up to it.
 
         Raises:
             InstantNotFoundError: there is no such commit on the active timeline.
@@ -848,7 +847,7 @@ class HudiTable:
         """
         from hudi_timeline.services import restore
 
-        return restore.restore(self._service(options), named_instant(instant), dry_run=dry_run)
+        return restore.restore(self._service(options), instant, dry_run=dry_run)
 
     def rollback(
         self, instant: str | CommitResult | None = None, *, dry_run: bool = False, options: Options = None

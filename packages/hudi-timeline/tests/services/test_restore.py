@@ -1,6 +1,7 @@
 """Restores to savepoints and instants: for good, finished after a crash, or refused."""
 
 import os
+from datetime import UTC, date, timedelta
 
 import pytest
 from serviced_tables import KEEP_2, SCHEMA, SHORT, files, rows, tree, write
@@ -18,6 +19,7 @@ from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.services.archival import ArchivePlan, remove_instants, write_archive
 from hudi_timeline.services.archive_planner import archive_entry
 from hudi_timeline.testing.table_builder import TableBuilder
+from hudi_timeline.timeline.instant import parse_instant
 
 
 @pytest.fixture
@@ -198,3 +200,23 @@ def test_commits_that_were_archived_beyond_a_savepoint_count_when_it_is_deleted(
     made.table.rollback(made.at("newest"))
     assert sorted(made.table.read(["id"]).to_arrow()["id"].to_pylist()) == ["v2", "x"]
     assert made.table.verify() == []
+
+
+def test_a_time_stands_for_the_newest_commit_up_to_it(table):
+    first, second, _ = write(table, range(3))
+    moment = parse_instant(second)
+    assert table.restore(moment, dry_run=True).to == second
+    assert table.restore(moment - timedelta(milliseconds=1), dry_run=True).to == first
+    assert table.restore(moment.astimezone(UTC), dry_run=True).to == second
+    assert table.savepoint(moment) == second
+    assert table.savepoints == [second]
+    for early in ("2020-01-01", date(2020, 1, 1), moment - timedelta(days=1)):
+        with pytest.raises(InstantNotFoundError, match="no completed commit up to"):
+            table.restore(early)
+        with pytest.raises(InstantNotFoundError, match="no completed commit up to"):
+            table.savepoint(early)
+    for none in ("now", 3, ""):
+        with pytest.raises(InstantNotFoundError, match="point in time"):
+            table.restore(none)
+    assert table.restore(moment).undone
+    assert [i.time for i in table.timeline.completed_writes()] == [first, second]

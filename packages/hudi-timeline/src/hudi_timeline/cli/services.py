@@ -27,6 +27,13 @@ Options = Annotated[
     typer.Option("--option", help="A hoodie.* option; may be repeated.", metavar="NAME=VALUE"),
 ]
 Instant = Annotated[str, typer.Argument(help="The commit's instant time.", metavar="INSTANT")]
+Moment = Annotated[
+    str,
+    typer.Argument(
+        help="The commit's instant time, or a time such as '2024-03-05 10:00': the newest commit up to it.",
+        metavar="INSTANT",
+    ),
+]
 
 savepoints = typer.Typer(no_args_is_help=True, help="Commits that are kept.", rich_markup_mode=None)
 
@@ -94,7 +101,7 @@ def archive(
 
 def restore(
     path: Path,
-    instant: Instant,
+    instant: Moment,
     dry_run: DryRun = False,
     yes: Yes = False,
     output: Output = Format.table,
@@ -104,8 +111,9 @@ def restore(
     table = open_table(path, storage)
 
     def question() -> str:
-        undone = table.restore(instant, dry_run=True).undone
-        return f"{len(undone)} commits after {instant} are undone for good: {', '.join(undone) or 'none'}."
+        plan = table.restore(instant, dry_run=True)
+        undone = ", ".join(plan.undone) or "none"
+        return f"{len(plan.undone)} commits after {plan.to} are undone for good: {undone}."
 
     if not dry_run:
         confirm(question, yes)
@@ -165,7 +173,12 @@ def rollback(
 @savepoints.command("create")
 def create(
     path: Path,
-    instant: Annotated[str | None, typer.Argument(help="The commit; the newest if not given.")] = None,
+    instant: Annotated[
+        str | None,
+        typer.Argument(
+            help="The commit, or a time, for the newest commit up to it; the newest of all if not given."
+        ),
+    ] = None,
     user: Annotated[str, typer.Option("--user")] = "",
     comment: Annotated[str, typer.Option("--comment")] = "",
     storage: StorageOptions = None,

@@ -15,6 +15,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 
 from hudi_format.errors import CorruptFileError, InstantNotFoundError, OptionError, UnsupportedError
 from hudi_format.file_names import parse_data_file
@@ -29,7 +30,7 @@ from hudi_timeline.file_system_view.listing import walk
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_table.initialisation import can_initialise, initialise
 from hudi_timeline.services.pending_cleans import paths_of, take_back
-from hudi_timeline.services.savepoints import savepoints
+from hudi_timeline.services.savepoints import commit_of, savepoints
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.action_metadata import (
     InstantName,
@@ -50,6 +51,7 @@ from hudi_timeline.timeline.instant import (
     REQUESTED,
     RESTORE,
     WRITE_ACTIONS,
+    Committed,
     Instant,
     instant_path,
     zone_of,
@@ -102,9 +104,13 @@ class RestoreResult(HtmlView):
 
 
 def restore(
-    context: ServiceContext, to: str, *, dry_run: bool = False, now: Callable[[], float] = time.time
+    context: ServiceContext,
+    to: str | date | Committed,
+    *,
+    dry_run: bool = False,
+    now: Callable[[], float] = time.time,
 ) -> RestoreResult:
-    """Restore the table to the commit `to`.
+    """Restore the table to the commit `to`, or to the one that was the newest at the time `to`.
 
     Raises:
         InstantNotFoundError: no completed commit of the active timeline has that time.
@@ -114,7 +120,7 @@ def restore(
         ConcurrentWriterError: a write after it is running.
     """
     began = time.monotonic()
-    storage = context.storage
+    storage, to = context.storage, commit_of(context, to)
     if dry_run:
         snapshot = context.look()
         timeline, (undone, _) = snapshot.timeline, _plan(context, snapshot, to)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
+from datetime import date
 
 from hudi_format.errors import InstantNotFoundError, MissingFileError, OptionError
 from hudi_format.model import join_path
@@ -32,8 +33,12 @@ from hudi_timeline.timeline.instant import (
     INFLIGHT,
     SAVEPOINT,
     WRITE_ACTIONS,
+    Committed,
     Instant,
     instant_path,
+    named_instant,
+    parse_query_instant,
+    zone_of,
 )
 from hudi_timeline.transaction.rollback_executor import withdraw_overtaken
 
@@ -67,15 +72,41 @@ def savepointed_files(storage: Storage, timeline: Timeline) -> set[tuple[str, st
     return kept
 
 
+def commit_of(context: ServiceContext, given: str | date | Committed) -> str:
+    """Instant of a commit that a user names: as such, by its result, or by a time.
+
+    A time stands for the newest commit up to it.
+
+    Raises:
+        InstantNotFoundError: another form, or a time before the first commit of the active timeline.
+    """
+    if isinstance(given, str) or hasattr(given, "instant"):
+        named = named_instant(given)
+        if named.isdigit():
+            return named
+    snapshot = context.look()
+    at = parse_query_instant(given, zone_of(snapshot.config.timezone))
+    there = [i.time for i in snapshot.timeline.completed_writes() if i.time <= at]
+    if not there:
+        raise InstantNotFoundError(
+            f"the active timeline has no completed commit up to {at}",
+            table=context.storage.uri,
+            instant=at,
+            remedy="`inspect.commits()` lists them.",
+        )
+    return max(there)
+
+
 def save(
     context: ServiceContext,
-    instant: str | None = None,
+    instant: str | date | Committed | None = None,
     *,
     user: str = "",
     comment: str = "",
     dry_run: bool = False,
 ) -> str:
     """Create a savepoint, by default of the newest commit; returns its instant."""
+    instant = None if instant is None else commit_of(context, instant)
     with nullcontext(context.look()) if dry_run else context.locked() as found:
         commits = found.timeline.completed_writes()
         if instant is None and not commits:
