@@ -22,7 +22,15 @@ ROWS = 1000
 
 
 def spec(instant, **config):
-    return FileSpec("p", "f-0", "0-1-1", instant, SCHEMA, ParquetConfig(**config), f"{instant}_0_")
+    return FileSpec(
+        "p",
+        "f-0",
+        "0-1-1",
+        instant,
+        SCHEMA,
+        ParquetConfig(**{"kept_chunk_bytes": 1, **config}),
+        f"{instant}_0_",
+    )
 
 
 def records(keys, v=0, d=0.0, t="x", many=(1.5,)):
@@ -162,6 +170,44 @@ def test_an_observer_sees_the_keys_of_rows_that_stay(storage, merge):
     else:
         concat_file(storage, made, old, [records(["new"])], observer=lambda: keys)
     assert keys.seen == [*(f"k{n:04d}" for n in range(ROWS)), "new"]
+
+
+def test_small_row_groups_are_written_anew_without_a_look_at_their_chunks(storage, tmp_path, monkeypatch):
+    old = first(storage)
+    group = pq.read_metadata(tmp_path / "p" / old.name).row_group(0)
+    average = group.total_byte_size // group.num_columns
+    made = spec("2", kept_chunk_bytes=average)
+    merge_file(storage, made, old, Incoming(records(["new"])))
+    new = file_of(made)
+    # The large row group stays as it is, and new rows are another one.
+    assert [pq.read_metadata(tmp_path / "p" / new.name).row_group(n).num_rows for n in (0, 1)] == [ROWS, 1]
+
+    def looked_at(*_):
+        raise AssertionError("its chunks are looked at")
+
+    monkeypatch.setattr("hudi_format.parquet.reader.StoredChunks", looked_at)
+    with pytest.raises(AssertionError, match="looked at"):
+        merge_file(storage, spec("3", kept_chunk_bytes=average), old, Incoming(records(["new"])))
+    made = spec("3", kept_chunk_bytes=average + 1)
+    merge_file(storage, made, old, Incoming(records(["new"])))
+    meta = pq.read_metadata(tmp_path / "p" / made.name)
+    assert [meta.row_group(n).num_rows for n in range(meta.num_row_groups)] == [ROWS + 1]
+
+
+def test_small_row_groups_beside_large_ones_are_written_anew(storage, tmp_path):
+    old = first(storage)
+    meta = pq.read_metadata(tmp_path / "p" / old.name).row_group(0)
+    made = spec("2", kept_chunk_bytes=meta.total_byte_size // meta.num_columns)
+    merge_file(storage, made, old, Incoming(records(["n1"])))
+    again = spec("3", kept_chunk_bytes=meta.total_byte_size // meta.num_columns)
+    merge_file(storage, again, file_of(made), Incoming(records(["k0001"], v=7)))  # one row, one change
+    after = pq.read_metadata(tmp_path / "p" / again.name)
+    assert [after.row_group(n).num_rows for n in range(after.num_row_groups)] == [ROWS, 1]
+    assert taken(tmp_path, file_of(made), file_of(again)) == {
+        RECORD_KEY, "_hoodie_partition_path", "d", "t", "l",
+    }  # fmt: skip
+    assert rows(tmp_path, file_of(again))["k0001"]["v"] == 7
+    assert rows(tmp_path, file_of(again))["n1"]["_hoodie_file_name"] == again.name
 
 
 def test_columns_are_compared_bit_by_bit():

@@ -22,8 +22,13 @@ def storage(tmp_path):
     return LocalStorage(str(tmp_path))
 
 
+SMALL = ParquetConfig(kept_chunk_bytes=1)
+
+
 def write(storage, table, *, path=OLD, **config):
-    with BaseFileWriter(storage, path, table.schema, config=ParquetConfig(**config)) as writer:
+    with BaseFileWriter(
+        storage, path, table.schema, config=ParquetConfig(kept_chunk_bytes=1, **config)
+    ) as writer:
         writer.write(table)
 
 
@@ -31,9 +36,11 @@ def rewrite(storage, schema, same, change, **config):
     """The old file with some columns taken over; returns the groups of which that was done."""
     with (
         Pieces(storage, OLD) as old,
-        BaseFileWriter(storage, NEW, schema, config=ParquetConfig(**config), entries={"k": "v"}) as writer,
+        BaseFileWriter(
+            storage, NEW, schema, config=ParquetConfig(kept_chunk_bytes=1, **config), entries={"k": "v"}
+        ) as writer,
     ):
-        kept = writer.keep(old.chunks(), 0)
+        kept = writer.keep(old.chunks(1), 0)
         for number in range(old.num_row_groups):
             rows = change(pa.concat_tables(list(old.pieces(number))))
             if number in kept:
@@ -95,9 +102,9 @@ def test_new_row_groups_follow_taken_ones(storage, tmp_path):
     more = pa.table({"a": pa.array([100, 101]), "b": ["y", None]})
     with (
         Pieces(storage, OLD) as old,
-        BaseFileWriter(storage, NEW, table.schema, config=ParquetConfig()) as writer,
+        BaseFileWriter(storage, NEW, table.schema, config=SMALL) as writer,
     ):
-        assert writer.keep(old.chunks(), 2) == {0}
+        assert writer.keep(old.chunks(1), 2) == {0}
         writer.write_kept([table.select(["b"])], {"a"}, 0)
         writer.write(more)
     found = pq.ParquetFile(tmp_path / NEW)
@@ -133,9 +140,9 @@ def test_chunks_without_bounds_are_written_and_taken_over(storage, tmp_path, bef
         # A row group of new records alone.
         with (
             Pieces(storage, OLD) as stored,
-            BaseFileWriter(storage, NEW, changed.schema, config=ParquetConfig()) as writer,
+            BaseFileWriter(storage, NEW, changed.schema, config=SMALL) as writer,
         ):
-            assert writer.keep(stored.chunks(), 2) == {0}
+            assert writer.keep(stored.chunks(1), 2) == {0}
             writer.write_kept([rows(old)], changed.column_names, 0)
             writer.write(changed.slice(0, 2))
         assert repr(pq.read_table(tmp_path / NEW).to_pylist()) == repr(
@@ -157,9 +164,9 @@ def test_what_differs_is_not_taken_over(storage, codec, schema, more):
     write(storage, pa.table({"a": pa.array(range(100))}))
     with (
         Pieces(storage, OLD) as old,
-        BaseFileWriter(storage, NEW, schema, config=ParquetConfig(codec)) as writer,
+        BaseFileWriter(storage, NEW, schema, config=ParquetConfig(codec, kept_chunk_bytes=1)) as writer,
     ):
-        assert writer.keep(old.chunks(), more) == frozenset()
+        assert writer.keep(old.chunks(1), more) == frozenset()
 
 
 def test_files_of_other_writers_and_without_indexes_are_not_taken_over(storage, tmp_path):
@@ -169,17 +176,17 @@ def test_files_of_other_writers_and_without_indexes_are_not_taken_over(storage, 
         pq.write_table(table, tmp_path / OLD, compression="zstd", **options)
         with (
             Pieces(storage, OLD) as old,
-            BaseFileWriter(storage, NEW, table.schema, config=ParquetConfig()) as w,
+            BaseFileWriter(storage, NEW, table.schema, config=SMALL) as w,
         ):
             # Arrow's entry for its own schema is no part of the Parquet schema.
-            assert w.keep(old.chunks(), 0) == (frozenset() if not options["write_page_index"] else {0})
+            assert w.keep(old.chunks(1), 0) == (frozenset() if not options["write_page_index"] else {0})
     raw = (tmp_path / OLD).read_bytes().replace(b"parquet-cpp-arrow", b"parquet-cpp-other")
     (tmp_path / OLD).write_bytes(raw)
     with (
         Pieces(storage, OLD) as old,
-        BaseFileWriter(storage, NEW, table.schema, config=ParquetConfig()) as writer,
+        BaseFileWriter(storage, NEW, table.schema, config=SMALL) as writer,
     ):
-        assert writer.keep(old.chunks(), 0) == frozenset()
+        assert writer.keep(old.chunks(1), 0) == frozenset()
 
 
 def test_every_damaged_byte_of_a_footer_is_one_error_or_none(storage, tmp_path):
@@ -208,7 +215,7 @@ def test_a_page_index_that_is_cut_off_is_refused(storage, tmp_path):
     write(storage, table)
     found = chunks_of_file((tmp_path / OLD).read_bytes())
     found.read = lambda at, n: b"\x19"[:n]
-    with BaseFileWriter(storage, NEW, table.schema, config=ParquetConfig()) as writer:
+    with BaseFileWriter(storage, NEW, table.schema, config=SMALL) as writer:
         assert writer.keep(found, 0) == {0}
         with pytest.raises(CorruptFileError, match="damaged"):
             writer.write_kept([table], {"a"}, 0)
@@ -271,9 +278,9 @@ def test_values_that_arrow_refuses_are_not_damage_of_the_stored_file(storage, tm
     bad = pa.table({"a": [1, 2], "b": pa.StructArray.from_arrays([pa.array([1, None])], fields=list(kind))})
     with (
         Pieces(storage, OLD) as old,
-        BaseFileWriter(storage, NEW, bad.schema, config=ParquetConfig()) as writer,
+        BaseFileWriter(storage, NEW, bad.schema, config=SMALL) as writer,
     ):
-        assert writer.keep(old.chunks() if taken else None, 0) == ({0} if taken else set())
+        assert writer.keep(old.chunks(1) if taken else None, 0) == ({0} if taken else set())
         if not taken:
             writer.write(bad)
         with pytest.raises(SchemaError, match=r"cannot be written as Parquet: .*non-nullable") as e:

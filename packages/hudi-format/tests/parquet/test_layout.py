@@ -40,6 +40,7 @@ def test_a_codec_that_few_readers_have_is_refused(codec: str) -> None:
         {"level": 23},
         {"codec": "gzip", "level": 0},
         {"row_group_bytes": 0},
+        {"kept_chunk_bytes": 0},
         {"page_bytes": -1},
     ],
     ids=str,

@@ -199,7 +199,7 @@ def _chunks(storage: Storage, compaction: SliceCompaction) -> Iterator[StoredChu
         yield None
         return
     with source:
-        yield stored_chunks(source)
+        yield stored_chunks(source, compaction.spec.config.kept_chunk_bytes)
 
 
 def _in_order(first: list[MergedPart], rest: Iterable[MergedPart]) -> Iterator[MergedPart]:

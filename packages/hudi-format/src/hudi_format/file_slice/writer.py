@@ -400,7 +400,8 @@ def _kept(
     writer: BaseFileWriter, stored: Pieces, spec: FileSpec, more_rows: int, reading: Reading | None
 ) -> KeptGroups:
     by_name = spec.virtual is None and reading is None
-    return KeptGroups(writer, stored.chunks() if by_name else None, more_rows)
+    chunks = stored.chunks(spec.config.kept_chunk_bytes) if by_name else None
+    return KeptGroups(writer, chunks, more_rows)
 
 
 def _old_groups(

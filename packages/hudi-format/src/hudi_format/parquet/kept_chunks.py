@@ -153,6 +153,7 @@ def kept_groups(
     *,
     most_rows: int,
     most_bytes: int,
+    least_chunk_bytes: int,
 ) -> frozenset[int]:
     """Numbers of the row groups that a new file may have as they are.
 
@@ -163,6 +164,7 @@ def kept_groups(
         paths: of the schema's leaves, as chunks state them.
         more_rows: how many rows may be appended.
         most_rows, most_bytes: of a row group.
+        least_chunk_bytes: of its chunks on average, before compression.
     """
     kept, behind = set(), more_rows
     for number in reversed(range(len(stored.groups))):
@@ -172,7 +174,7 @@ def kept_groups(
             raw_of(c.meta, _PATH) == path and number_of(c.meta, _CODEC) == codec
             for c, path in zip(group.chunks, paths, strict=True)
         )
-        fits = 0 < group.rows <= most_rows and size <= most_bytes
+        fits = 0 < group.rows <= most_rows and least_chunk_bytes * len(paths) <= size <= most_bytes
         if known and fits and (group.rows >= _WORTH * behind or 2 * size >= most_bytes):
             kept.add(number)
         behind += group.rows

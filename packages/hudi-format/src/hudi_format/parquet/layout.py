@@ -46,6 +46,8 @@ class ParquetConfig:
         page_bytes: data pages, and dictionaries, are cut at this many encoded bytes.
         max_file_bytes: for the caller, who starts another file there.
         dictionary: whether columns are dictionary-encoded while that pays.
+        kept_chunk_bytes: a rewrite takes column chunks over from row groups whose chunks have this many bytes on
+            average, before compression; what is smaller is encoded anew in less time than its footer takes.
 
     Raises:
         UnsupportedError: a codec of Parquet that this version does not write.
@@ -59,6 +61,7 @@ class ParquetConfig:
     page_bytes: int = MIB
     max_file_bytes: int = 120 * MIB
     dictionary: bool = True
+    kept_chunk_bytes: int = 80 << 10
 
     def __post_init__(self) -> None:
         name = self.codec.lower()
@@ -79,7 +82,9 @@ class ParquetConfig:
             raise InvalidOptionError(
                 f"compression level {self.level} of {name} is not between {bounds[0]} and {bounds[1]}"
             )
-        for attribute in ("row_group_bytes", "row_group_rows", "page_bytes", "max_file_bytes"):
+        for attribute in (
+            "row_group_bytes", "row_group_rows", "page_bytes", "max_file_bytes", "kept_chunk_bytes",
+        ):  # fmt: skip
             if getattr(self, attribute) < 1:
                 raise InvalidOptionError(f"{attribute} must be positive, not {getattr(self, attribute)}")
 

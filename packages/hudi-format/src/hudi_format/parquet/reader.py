@@ -180,12 +180,15 @@ class Pieces:
     def num_row_groups(self) -> int:
         return self._file.num_row_groups
 
-    def chunks(self) -> StoredChunks | None:
+    def chunks(self, least_bytes: int) -> StoredChunks | None:
         """The file's column chunks to take over; None where that is not done.
 
         Of a remote file they would be read twice.
+
+        Args:
+            least_bytes: see `stored_chunks`.
         """
-        return self._file.chunks()
+        return self._file.chunks(least_bytes)
 
     def columns(self, group: int, names: Sequence[str]) -> pa.Table:
         """Some columns of a row group, whole."""
@@ -219,10 +222,17 @@ class Pieces:
             yield pa.Table.from_batches([file.finish(batch, wanted)])
 
 
-def stored_chunks(source: pa.NativeFile) -> StoredChunks | None:
-    """The column chunks of an open file; None for a file of another make."""
+def stored_chunks(source: pa.NativeFile, least_bytes: int) -> StoredChunks | None:
+    """The column chunks of an open file; None for a file of another make, or of small chunks.
+
+    Args:
+        least_bytes: in one row group at least chunks have so many, on average and before compression.
+    """
     try:
         footer = footer_bytes(source)
+        groups = (g.columns.values() for g in row_groups(footer))
+        if not any(sum(c.unpacked for c in g) >= least_bytes * len(g) for g in groups):
+            return None
         begin = source.size() - TAIL - len(footer)
         return StoredChunks(bytes(footer), begin, lambda at, length: source.read_at(length, at))
     except (ValueError, CorruptFileError, UnsupportedError):
@@ -323,9 +333,9 @@ class _File:
     def __exit__(self, *_: object) -> None:
         self._file.close(force=True)  # the source too: ParquetFile closes only what it opened itself
 
-    def chunks(self) -> StoredChunks | None:
+    def chunks(self, least_bytes: int) -> StoredChunks | None:
         """The file's column chunks; None for a remote file, and for one that is not as they are taken over."""
-        return stored_chunks(self._source) if self._storage.is_local else None
+        return stored_chunks(self._source, least_bytes) if self._storage.is_local else None
 
     def row_groups(self) -> list[RowGroup]:
         """The footer's row groups."""

@@ -173,6 +173,7 @@ class BaseFileWriter:
         kept = kept_groups(
             stored, [p for _, p in self._leaves], codec, more_rows,
             most_rows=self._config.row_group_rows, most_bytes=self._config.row_group_bytes,
+            least_chunk_bytes=self._config.kept_chunk_bytes,
         )  # fmt: skip
         if kept:
             try:
