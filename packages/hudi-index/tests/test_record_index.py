@@ -1,16 +1,32 @@
 """Places of keys by an index: what is believed of it, and what is looked for in the files."""
 
 import uuid
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_format.errors import CorruptFileError
+from hudi_format.log.scanner import BlockScope
 from hudi_format.merge.key_index import KeyIndex
+from hudi_format.model import BaseFile, FileSlice
+from hudi_format.storage.open import open_storage
+from hudi_index import record_index
 from hudi_index.metadata_table.index_records import location_records
 from hudi_index.metadata_table.records import LOCATION, locations, schema_of
-from hudi_index.record_index import Located, located, places_of, shards_by_task
+from hudi_index.record_index import (
+    Located,
+    RecordIndex,
+    files_are_cheaper,
+    index_seconds,
+    located,
+    located_by,
+    places_of,
+    shards_by_task,
+)
 
 IDS = [str(uuid.UUID(int=n * 2**100 + 7)) for n in range(3)]
 GROUPS = (
@@ -97,3 +113,128 @@ def test_shards_go_to_tasks_in_order():
     assert shards_by_task(5, 2) == [0, 0, 0, 1, 1]
     assert shards_by_task(2, 8) == [0, 1]
     assert shards_by_task(0, 8) == []
+
+
+class ByLength(Told):
+    """An index that has each key in the group of its last digit, and doubts those of two digits."""
+
+    asked: list[int]
+
+    def __init__(self):
+        self.asked = []
+
+    def shards(self, keys):
+        return np.array([int(k.as_py()[-1]) % self.count for k in keys], dtype=np.int64)
+
+    def locate(self, keys):
+        self.asked.append(len(keys))
+        digits = [int(k.as_py()[-1]) for k in keys if k.as_py()[-1] != "9"]
+        groups = tuple(("p", str(d)) for d in sorted(set(digits)))
+        doubted = keys.filter(pa.array([len(k.as_py()) == 2 for k in keys]))
+        known = keys.filter(pa.array([k.as_py()[-1] != "9" for k in keys]))
+        number = {g[1]: n for n, g in enumerate(groups)}
+        return Located(
+            known,
+            np.array([number[str(d)] for d in digits], dtype=np.int64),
+            groups,
+            doubted,
+            "of two digits",
+        )
+
+
+@pytest.mark.req("IX-12")
+def test_threads_get_the_answer_that_one_question_gets():
+    keys = pa.array([f"{n}" for n in range(12_000)])
+    one, several = ByLength(), ByLength()
+    whole = located_by(one, keys)
+    with ThreadPoolExecutor(3) as pool:
+        parts = located_by(several, keys, pool)
+    assert one.asked == [12_000]
+    assert len(several.asked) == several.count
+    assert sum(several.asked) == 12_000
+
+    def said(found):
+        return sorted((k, *found.groups[g]) for k, g in zip(found.keys.to_pylist(), found.group, strict=True))
+
+    assert said(parts) == said(whole)
+    assert sorted(parts.doubted.to_pylist()) == sorted(whole.doubted.to_pylist())
+    assert parts.why == whole.why
+
+
+INSTANT = "20260101000000000"
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return open_storage(str(tmp_path))
+
+
+def file(storage, name, rows=1000, column="_hoodie_record_key", size=None):
+    path = f"{storage.uri.removeprefix('file://')}/{name}_0-0-0_{INSTANT}.parquet"
+    pq.write_table(pa.table({column: [f"k{n:09d}" for n in range(rows)], "v": list(range(rows))}), path)
+    found = BaseFile("", f"{name}_0-0-0_{INSTANT}.parquet", name, INSTANT)
+    return replace(found, size=storage.info(found.path).size if size is None else size)
+
+
+def index(storage, megabytes):
+    slices = [
+        FileSlice("", f"record-index-{n:04d}-0", INSTANT, BaseFile("", "x.hfile", "x", INSTANT, size=10**6))
+        for n in range(megabytes)
+    ]
+    return RecordIndex(storage, tuple(slices), BlockScope())
+
+
+def given(storage, files, megabytes=200):
+    groups = {"": tuple(f.file_id for f in files)}
+    return groups, index(storage, megabytes)
+
+
+@pytest.mark.req("IX-12")
+def test_many_keys_are_looked_for_in_files_and_few_by_the_index(storage):
+    files = [file(storage, "f1"), file(storage, "f2")]
+    asked = given(storage, files)
+    assert files_are_cheaper(storage, {"": files}, *asked, 300_000)
+    assert not files_are_cheaper(storage, {"": files}, *asked, 100)
+    # An index of two blocks is read at once.
+    assert not files_are_cheaper(storage, {"": files}, *given(storage, files, megabytes=1), 300_000)
+    # To many tasks each key would be sent.
+    assert not files_are_cheaper(storage, {"": files}, *asked, 300_000, tasks=1000)
+
+
+@pytest.mark.req("IX-12")
+def test_files_are_not_read_where_their_keys_are_more_than_the_index(storage, monkeypatch):
+    monkeypatch.setattr(record_index, "_OPENING_S", 0.0)
+    one = file(storage, "f1", rows=100_000)
+    for copies, cheaper in ((1, True), (20, True), (2000, False)):
+        files = [one] * copies
+        found = files_are_cheaper(storage, {"": files}, *given(storage, files), 300_000)
+        assert found is cheaper, copies
+
+
+@pytest.mark.req("IX-12")
+def test_a_file_more_costs_its_opening(storage):
+    files = [file(storage, "f1")] * 3000
+    assert not files_are_cheaper(storage, {"": files}, *given(storage, files), 300_000)
+
+
+@pytest.mark.req("IX-12")
+def test_what_files_may_not_say_is_asked_of_the_index(storage):
+    files = [file(storage, "f1")]
+    asked = given(storage, files)
+    assert files_are_cheaper(storage, {"": files}, *asked, 300_000)
+    groups, locator = asked
+    group_of_logs = {"": (*groups[""], "logs alone")}
+    assert not files_are_cheaper(storage, {"": files}, group_of_logs, locator, 300_000)
+    assert not files_are_cheaper(storage, {"": files}, groups, None, 300_000)
+    assert not files_are_cheaper(storage, {"": files}, groups, Told([], [], ()), 300_000)
+    unlisted = [replace(files[0], size=-1)]
+    assert not files_are_cheaper(storage, {"": unlisted}, *asked, 300_000)
+    keyless = [file(storage, "f3", column="id")]
+    assert not files_are_cheaper(storage, {"": keyless}, *given(storage, keyless), 300_000)
+    gone = [replace(files[0], name=f"gone_0-0-0_{INSTANT}.parquet")]
+    assert not files_are_cheaper(storage, {"": gone}, *asked, 300_000)
+
+
+def test_an_index_of_no_files_costs_nothing(storage):
+    assert index_seconds(index(storage, 0), 10**6) == 0
+    assert 0 < index_seconds(index(storage, 10), 10) < index_seconds(index(storage, 10), 10_000)

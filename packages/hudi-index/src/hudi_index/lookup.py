@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -552,15 +553,14 @@ class FileLookup:
                 remedy="compact the table first.",
             )
 
-    def places(self) -> Places | None:
-        """Places of the keys by the index; None where the task has none.
+    def places(self, pool: Executor | None = None) -> Places | None:
+        """Places of the keys by the index, asked by a pool's threads; None where the task has none.
 
         Raises:
             StorageError: it does not answer.
         """
-        if self.task.locator is None:
-            return None
-        return places_of(self.task.locator, self.index.keys, self.index.find, self.task.groups)
+        locator, asked = self.task.locator, (self.index.keys, self.index.find, self.task.groups, pool)
+        return None if locator is None else places_of(locator, *asked)
 
     def among(self, rows: np.ndarray) -> FileLookup:
         """Look-up of some of the rows in files, in their order."""

@@ -8,7 +8,9 @@ Source: SparkMetadataTableRecordIndex of Apache Hudi 0.15, which believes a loca
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,13 +19,16 @@ import pyarrow as pa
 
 from hudi_format.errors import (
     CorruptFileError,
+    HudiError,
     MissingFileError,
     NotAHudiTableError,
     SchemaError,
     UnsupportedError,
 )
 from hudi_format.log.scanner import BlockScope
-from hudi_format.model import FileSlice
+from hudi_format.model import BaseFile, FileSlice
+from hudi_format.parquet.row_groups import read_row_groups
+from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table.records import LOCATION, file_id_of, schema_of
@@ -36,6 +41,23 @@ UNREADABLE = (CorruptFileError, MissingFileError, NotAHudiTableError, SchemaErro
 
 _NUMBERS = ("fileIdHighBits", "fileIdLowBits", "fileIndex", "fileIdEncoding")
 _TEXTS = ("partitionName", "fileId")
+# Fewer keys than these are asked for at once, more of them in so many parts at most, by threads.
+_SMALL = 10_000
+_MOST_PARTS = 16
+# Bytes of a block of an index in the file: 64 KiB before they were compressed, and what they come to.
+_BLOCK_BYTES = 12_000
+# Measured on one core: compressed bytes of an index a second, unpacked bytes of a column of keys, and what opening a
+# base file takes, on a local disk and in a store.
+_INDEX_BYTES_PER_S = 45e6
+_KEY_BYTES_PER_S = 120e6
+_OPENING_S = 0.002
+_OPENING_REMOTE_S = 0.03
+# Sending one key to one task.
+_SENDING_S = 1e-6
+# Below this many seconds no footer is read to choose.
+_WORTH_CHOOSING_S = 0.2
+# As the estimates are rough, the files are asked where they are as much cheaper as this.
+_CHEAPER = 1.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,11 +202,43 @@ class Places:
     why: str = ""
 
 
+def located_by(
+    locator: KeyLocator, keys: pa.Array | pa.ChunkedArray, pool: Executor | None = None
+) -> Located:
+    """File groups of keys, asked for by threads where there are many; errors of `locate`."""
+    if pool is None or locator.count < 2 or len(keys) < _SMALL:
+        return locator.locate(keys)
+    part = np.array(shards_by_task(locator.count, _MOST_PARTS))[locator.shards(keys)]
+    wanted = [keys.filter(pa.array(part == n)) for n in np.unique(part).tolist()]
+    return _together(list(pool.map(locator.locate, wanted)))
+
+
+def _together(parts: Sequence[Located]) -> Located:
+    """Answers about different keys as one."""
+    groups: dict[Group, int] = {}
+    numbers = [
+        np.array([groups.setdefault(g, len(groups)) for g in one.groups], dtype=np.int64)[one.group]
+        for one in parts
+        if len(one.group)
+    ]
+    none = pa.array([], pa.string())
+    keys = pa.concat_arrays([none, *(one.keys.cast(pa.string()) for one in parts)])
+    doubted = [one.doubted.cast(pa.string()) for one in parts if one.doubted is not None]
+    return Located(
+        keys,
+        np.concatenate([np.empty(0, dtype=np.int64), *numbers]),
+        tuple(groups),
+        pa.concat_arrays(doubted) if doubted else None,
+        next((one.why for one in parts if one.why), ""),
+    )
+
+
 def places_of(
     locator: KeyLocator,
     keys: pa.Array | pa.ChunkedArray,
     find: Callable[[pa.Array], np.ndarray],
     groups: Mapping[str, Iterable[str]],
+    pool: Executor | None = None,
 ) -> Places:
     """Places of keys in the file groups of a table.
 
@@ -192,13 +246,14 @@ def places_of(
         keys: not null.
         find: row of each key among those that come in, -1 for none (`KeyIndex.find`).
         groups: ids of the table's file groups by partition.
+        pool: its threads ask for many keys.
 
     Raises:
         StorageError: the index does not answer.
     """
     rows = np.arange(len(keys), dtype=np.int64)
     try:
-        told = locator.locate(keys)
+        told = located_by(locator, keys, pool)
     except UNREADABLE as e:
         return Places({}, rows, str(e))
     at = find(told.keys)
@@ -226,6 +281,71 @@ def places_of(
     return Places(out, np.unique(np.concatenate([none, *doubted])), why)
 
 
+def files_are_cheaper(
+    storage: Storage,
+    files: Mapping[str, Sequence[BaseFile]],
+    groups: Mapping[str, Sequence[str]],
+    locator: KeyLocator | None,
+    keys: int,
+    tasks: int = 0,
+) -> bool:
+    """Whether keys are found with less work in all files than by the record index.
+
+    It holds keys in compressed blocks of some 700.  Where keys come in for most of its blocks it is unpacked almost
+    whole, with a place beside each key; the keys alone, in the base files, are several times less to unpack.  Both say
+    the same where no file slice has log files: then the cheaper one is asked.
+
+    Args:
+        files: latest base files of the whole table by partition, none of which has log files.
+        groups: ids of the table's file groups by partition.
+        locator: of an index of one's own nothing is known, so that it is asked.
+        keys: number of those that are looked for.
+        tasks: to each of which all keys are sent; 0 where they are at hand.
+    """
+    if not isinstance(locator, RecordIndex):
+        return False
+    bases = [f for of in files.values() for f in of]
+    # A file group without a base file is not in the files.
+    if len(bases) != sum(map(len, groups.values())) or any(f.size < 0 for f in bases):
+        return False
+    by_index = index_seconds(locator, keys)
+    if by_index < _WORTH_CHOOSING_S or not bases:
+        return False
+    opening = len(bases) * (_OPENING_S if storage.is_local else _OPENING_REMOTE_S)
+    sending = tasks * keys * _SENDING_S
+    if (opening + sending) * _CHEAPER >= by_index:
+        return False
+    share = _key_share(storage, max(bases, key=lambda f: f.size))
+    if share is None:
+        return False
+    seconds = opening + sending + share * sum(f.size for f in bases) / _KEY_BYTES_PER_S
+    return seconds * _CHEAPER < by_index
+
+
+def index_seconds(index: RecordIndex, keys: int) -> float:
+    """Seconds of one core that an index takes for keys in no order; 0 where no size is known."""
+    held = [f for s in index.slices for f in (s.base_file, *s.log_files) if f is not None]
+    size = sum(max(0, f.size) for f in held)
+    blocks = max(1.0, size / _BLOCK_BYTES)
+    # A block is read if any key is in its range.
+    return size * -math.expm1(-keys / blocks) / _INDEX_BYTES_PER_S
+
+
+def _key_share(storage: Storage, file: BaseFile) -> float | None:
+    """Unpacked bytes of keys for each byte of a base file; None where its footer does not say.
+
+    Errors of the file are those of the look-up itself, which says them better.
+    """
+    try:
+        groups = read_row_groups(storage, file.path, [RECORD_KEY])
+    except HudiError:
+        return None
+    chunks = [g.columns.get(RECORD_KEY) for g in groups]
+    if not chunks or file.size <= 0 or any(c is None or c.unpacked < 0 for c in chunks):
+        return None
+    return sum(c.unpacked for c in chunks if c is not None) / file.size
+
+
 def shards_by_task(count: int, tasks: int) -> Sequence[int]:
     """Number of a task for each shard, so that neighbours go to one."""
     return [n * max(1, min(tasks, count)) // max(1, count) for n in range(count)]
@@ -239,7 +359,10 @@ __all__ = [
     "OpenedRecordIndex",
     "Places",
     "RecordIndex",
+    "files_are_cheaper",
+    "index_seconds",
     "located",
+    "located_by",
     "places_of",
     "shards_by_task",
 ]

@@ -39,7 +39,7 @@ from hudi_index.lookup import (
     surviving,
     with_equal_keys,
 )
-from hudi_index.record_index import Places
+from hudi_index.record_index import Places, files_are_cheaper
 
 # A further column of rows that go to a bucket: true for a record that moves to another partition, and is to be
 # deleted in this one.
@@ -185,6 +185,8 @@ def _tag_global(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], 
     for partition in files:
         known.setdefault(partition, len(known))
     candidates = [(known[p], f) for p, of in files.items() for f in of]
+    if task.logged is None and files_are_cheaper(storage, files, task.groups, task.locator, rows.num_rows):
+        task = replace(task, locator=None)
     deletes = deleted_rows(task, rows)
     may_move = np.full(rows.num_rows, task.update_partition)
     if deletes is not None:
@@ -199,7 +201,7 @@ def _tag_global(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], 
         code, file = candidate
         return lookup.find(file, leaves(code) if task.compares_stored else None)
 
-    places = lookup.places()
+    places = lookup.places(pool)
     told = np.zeros(rows.num_rows, dtype=bool)
     if places is None:
         found = _in_all(candidates, find, storage, pool)

@@ -8,6 +8,7 @@ import pytest
 import hudi_spark
 from hudi_format.errors import CorruptFileError
 from hudi_format.model import BaseFile
+from hudi_index import record_index
 from hudi_spark.writing import engine, key_lookup
 from hudi_spark.writing.key_lookup import deal
 from hudi_timeline import HudiTable
@@ -131,6 +132,21 @@ def steps(seed):
     ],
 )
 def test_both_engines_find_the_same(spark, tmp_path, index, more):
+    find_on_both(spark, tmp_path, index, more, by_index=index in ("RECORD_INDEX", "CUSTOM"))
+
+
+@pytest.mark.req("IX-12")
+@pytest.mark.parametrize("more", [{**MADE, **MOVES, **EVENT_TIME}, {**MADE, **MOVES, **PARTIAL}])
+def test_both_engines_find_the_same_where_files_are_cheaper_to_read_than_the_record_index(
+    spark, tmp_path, more, monkeypatch
+):
+    for name in ("_WORTH_CHOOSING_S", "_OPENING_S", "_SENDING_S"):
+        monkeypatch.setattr(record_index, name, 0.0)
+    monkeypatch.setattr(record_index, "_INDEX_BYTES_PER_S", 1.0)
+    find_on_both(spark, tmp_path, "RECORD_INDEX", more, by_index=False)
+
+
+def find_on_both(spark, tmp_path, index, more, *, by_index):
     given = options(index, **more, **{"hoodie.combine.before.insert": "true"})
     mine, theirs = str(tmp_path / "spark"), str(tmp_path / "python")
     own: dict[str, dict[str, str]] = {mine: {}, theirs: {}}
@@ -158,7 +174,7 @@ def test_both_engines_find_the_same(spark, tmp_path, index, more):
         assert on_spark.warnings == without_jvm.warnings
         if operation != "insert":
             assert on_spark.lookup == without_jvm.lookup
-            assert (on_spark.lookup.opened == 0) == (index in ("RECORD_INDEX", "CUSTOM"))
+            assert (on_spark.lookup.opened == 0) == by_index
 
 
 @pytest.mark.req("IX-20")

@@ -8,6 +8,7 @@ import pytest
 
 from hudi_format.errors import ConflictingOptionError
 from hudi_format.storage.open import open_storage
+from hudi_index import record_index
 from hudi_index.lookup import GLOBAL_SIMPLE, RECORD_INDEX
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.file_system_view.snapshot import open_snapshot
@@ -81,6 +82,58 @@ def test_a_record_moves_and_leaves_nothing_behind(storage, table_type):
         assert result.lookup.opened == 0
         assert content(storage) == [("k1", to, to), ("k2", "p2", "a"), ("k3", "p3", "a")]
     assert HudiTable._of(storage).verify(deep=True) == []
+
+
+@pytest.fixture
+def files_are_cheap(monkeypatch):
+    """Look-ups whose estimates say that reading the files' keys costs nothing."""
+    for name in ("_WORTH_CHOOSING_S", "_OPENING_S"):
+        monkeypatch.setattr(record_index, name, 0.0)
+    monkeypatch.setattr(record_index, "_INDEX_BYTES_PER_S", 1.0)
+
+
+@pytest.mark.req("IX-12")
+def test_where_the_files_are_cheaper_to_read_keys_are_found_there_with_the_same_outcome(
+    storage, tmp_path, files_are_cheap, monkeypatch
+):
+    def run(place):
+        opened = []
+        for step, (data, operation) in enumerate(
+            (
+                (FIRST, "upsert"),
+                (rows(("k1", "p2", 2, "b"), ("n", "p1", 2, "b"), ("k2", "p2", 2, "b")), "upsert"),
+                (rows(("k3", "p9", 3, ""), ("none", "p1", 3, "")), "delete"),
+                (rows(("k1", "p2", 4, "c"), ("new", "p1", 4, "c")), "insert"),
+            )
+        ):
+            dropped = {"hoodie.datasource.insert.dup.policy": "drop"} if operation == "insert" else {}
+            found = write(place, data, operation, **INDEXED, **MADE, **MOVES, **dropped).lookup
+            assert found.index == RECORD_INDEX
+            opened.append((found.opened, found.files))
+            assert step == 0 or found.files
+        return opened
+
+    by_files = run(storage)
+    assert all(some == of > 0 for some, of in by_files[1:])
+    monkeypatch.setattr(record_index, "_WORTH_CHOOSING_S", 1e9)
+    other = open_storage(str(tmp_path / "other"))
+    assert all(some == 0 for some, _ in run(other))
+    assert (
+        content(storage)
+        == content(other)
+        == [("k1", "p2", "b"), ("k2", "p2", "b"), ("n", "p1", "b"), ("new", "p1", "c")]
+    )
+    assert HudiTable._of(storage).verify(deep=True) == []
+
+
+@pytest.mark.req("IX-12")
+def test_of_slices_with_logs_the_index_is_asked_whatever_it_costs(storage, files_are_cheap):
+    options = {**INDEXED, **MADE, TYPE: "MERGE_ON_READ"}
+    write(storage, FIRST, **options)
+    write(storage, rows(("k1", "p1", 2, "")), "delete", **options)
+    again = write(storage, rows(("k1", "p2", 3, "c"), ("k2", "p2", 3, "c")), **options)
+    assert again.lookup.opened == 0
+    assert content(storage) == [("k1", "p2", "c"), ("k2", "p2", "c"), ("k3", "p3", "a")]
 
 
 @pytest.mark.req("IX-03", "IX-12")

@@ -280,7 +280,7 @@ class SparkEngine:
         # Which keys a log has deleted is for workers to see.
         by_workers = task.uses_filters or task.keeps_keys or sent <= SENT_KEYS or task.logged is not None
         if task.is_global or (latest and by_workers):
-            self._lookup = Lookup(self._spark, storage, task, self.parallelism)
+            self._lookup = Lookup(self._spark, storage, task, self.parallelism, given)
             tags = self._keep(self._lookup.find(frame.rows, files), frame.rows.storageLevel)
             joined = frame.rows.join(F.broadcast(tags) if few else tags, ROW_ID, "left")
             return replace(frame, rows=self._lookup.placed(joined), tagged=True)

@@ -33,7 +33,7 @@ from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.hashing.java import crc32
 from hudi_index.lookup import FileLookup, LookupCount, LookupTask, surviving, with_equal_keys
-from hudi_index.record_index import KeyLocator, shards_by_task
+from hudi_index.record_index import KeyLocator, files_are_cheaper, shards_by_task
 from hudi_index.tagging import MOVED, STORED_IN, record_kinds
 from hudi_spark.runtime.python_workers import in_workers
 from hudi_spark.writing.bucket_partitioner import slots, small_frame, text_sql
@@ -82,13 +82,16 @@ class _Verdicts(AccumulatorParam[dict[str, str]]):
 
 
 class Lookup:
-    """One lookup: located rows, and statistics once they were computed."""
+    """One lookup of a number of rows: located ones, and statistics once they were computed."""
 
-    def __init__(self, spark: SparkSession, storage: Storage, task: LookupTask, parallelism: int) -> None:
+    def __init__(
+        self, spark: SparkSession, storage: Storage, task: LookupTask, parallelism: int, rows: int
+    ) -> None:
         self._spark = spark
         self._storage = storage
         self._task = task
         self._parallelism = parallelism
+        self._rows = rows
         self._verdicts: Accumulator[dict[str, str]] = spark.sparkContext.accumulator({}, _Verdicts())
         self._doubts: Accumulator[dict[str, str]] = spark.sparkContext.accumulator({}, _Verdicts())
         self._files = 0
@@ -107,8 +110,12 @@ class Lookup:
     def find(self, rows: DataFrame, files: Mapping[str, Sequence[BaseFile]]) -> DataFrame:
         """Found locations by `ROW_ID`, for a left join with the rows."""
         self._files = sum(len(of) for of in files.values())
-        if self._task.locator is not None:
-            return self._by_index(rows, files, self._task.locator)
+        task, locator = self._task, self._task.locator
+        asked = files, task.groups, locator, self._rows, self._parallelism
+        if task.logged is None and files_are_cheaper(self._storage, *asked):
+            self._task = replace(task, locator=None)
+        elif locator is not None:
+            return self._by_index(rows, files, locator)
         return self._over_all(rows, files) if self._task.is_global else self._within(rows, files)
 
     def placed(self, joined: DataFrame) -> DataFrame:
