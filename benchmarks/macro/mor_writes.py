@@ -1,33 +1,47 @@
 """Merge-on-read writes and compaction beside Apache Hudi 0.15 in one run, on Spark and without a JVM.
 
     python benchmarks/macro/mor_writes.py [--rows 2000000] [--repeat 2] [--index SIMPLE|BUCKET] [--out FOLDER]
+        [--updates 2000000: keys that an upsert updates, in place of 5 % of them]
         [--clock processor: goals by processor time, on a machine that does other work too]
-    python benchmarks/macro/mor_writes.py --scale smoke
+    python benchmarks/macro/mor_writes.py --scale smoke [--updates 8000]
 
 The headline workload: 12 columns in 8 partitions; 5 % of the keys are updated and 1 % new, in every file.  Each
 contender has a process of its own, with a warm session; the works are interleaved, and each state is checked: rows and
-a sum.  A repeat begins with a new table.  Peak memory is that of the contender's process and those below it.
+a sum.  A repeat begins with a new table.  `plain` and `pyarrow` read the base files alone of the tables that this
+project has just written, in the same turns: what no reader of these tables can undercut.  Peak memory is that of the
+contender's process and those below it, by work; a page that several of them share counts once.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
 
 import engines
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import workload
 from processes import Worker, processor_seconds, resident, serve
 from report import Goal, Measured, goals_table, seconds_table, write
 
-TITLES = {"apache": "Apache Hudi 0.15", "ours-spark": "this, on Spark", "ours": "this, no JVM"}
+TITLES = {
+    "apache": "Apache Hudi 0.15",
+    "ours-spark": "this, on Spark",
+    "ours": "this, no JVM",
+    "plain": "Spark, base files alone",
+    "pyarrow": "pyarrow, base files alone",
+}
+# Who reads the files of whom.
+READS = {"plain": "ours-spark", "pyarrow": "ours"}
 WORKS = ("bulk_insert", "upsert", "read", "upsert again", "compaction", "read compacted")
 LOGS = {
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
@@ -36,6 +50,7 @@ LOGS = {
     "hoodie.clean.automatic": "false",
 }
 # (index, work, ours, times as fast as Apache Hudi at least)
+ALL_UPDATED = (("BUCKET", "upsert", "ours-spark", 3.0),)
 GOALS = (
     ("SIMPLE", "upsert", "ours-spark", 4.0),
     ("SIMPLE", "upsert", "ours", 12.0),
@@ -46,6 +61,13 @@ GOALS = (
     ("SIMPLE", "read", "ours-spark", 1.0),
     ("SIMPLE", "compaction", "ours-spark", 5.0),
     ("SIMPLE", "compaction", "ours", 10.0),
+)
+
+
+# Reads of a table with logs beside those of its base files alone, whatever its index.
+READ_GOALS = (
+    Goal("read", "ours-spark", "plain", 1 / 1.25),
+    Goal("read", "ours", "pyarrow", 1 / 1.15),
 )
 
 
@@ -93,8 +115,6 @@ class LogsWithoutJvm(engines.Ours):
     options: ClassVar[dict[str, str]] = {**engines.Ours.options, **LOGS}
 
     def _create(self, facts: workload.Facts) -> Any:
-        import pyarrow.parquet as pq
-
         from hudi_timeline import HudiTable
 
         return HudiTable.create(
@@ -110,7 +130,44 @@ class LogsWithoutJvm(engines.Ours):
         self._table().compact()
 
 
-ENGINES = {"apache": LogsOfApache, "ours-spark": LogsOnSpark, "ours": LogsWithoutJvm}
+class BaseFilesOnSpark(engines.PlainParquet):
+    """Spark's own scan of base files that another contender wrote."""
+
+    shared: ClassVar[list[str]] = []
+
+    def read(self) -> tuple[int, float]:
+        from pyspark.sql import functions as F
+
+        rows = self.spark.read.parquet(*self.shared)
+        found = rows.agg(F.count("rider"), *(F.sum(c) for c in workload.SUMMED)).collect()[0]
+        return found[0], found[1]
+
+
+class BaseFilesOfPyarrow(engines.Floor):
+    """Two base files at a time, each by Arrow's threads."""
+
+    shared: ClassVar[list[str]] = []
+
+    def read(self) -> tuple[int, float]:
+        with ThreadPoolExecutor(2) as pool:
+            rows = pa.concat_tables(pool.map(lambda p: pq.read_table(p, partitioning=None), self.shared))
+        return rows.num_rows, pc.sum(rows["fare"]).as_py()
+
+
+ENGINES = {
+    "apache": LogsOfApache,
+    "ours-spark": LogsOnSpark,
+    "ours": LogsWithoutJvm,
+    "plain": BaseFilesOnSpark,
+    "pyarrow": BaseFilesOfPyarrow,
+}
+
+
+def base_files(table: Path) -> list[str]:
+    """Those of the newest slices."""
+    from hudi_timeline import HudiTable
+
+    return [str(table / path) for path in HudiTable.open(str(table)).inspect.files()["path"].to_pylist()]
 
 
 class Peak:
@@ -126,24 +183,31 @@ class Peak:
             time.sleep(0.1)
 
 
-def contender(name: str, folder: Path, rows: int, index: str) -> None:
+def contender(name: str, folder: Path, rows: int, index: str, updates: int | None) -> None:
     engines.settings["index"] = index
-    facts = workload.make(folder.parent, rows)
+    facts = workload.make(folder.parent, rows, updates=updates)
 
     def ready() -> Any:
         engine = ENGINES[name](folder / "warm")
-        small = workload.make(
-            folder.parent, max(4_000, rows // 10)
-        )  # so that files are read in the same ways
-        for work in WORKS:
-            _do(engine, work, small)
+        if name in READS:
+            engine.shared[:] = [facts.base]
+            for _ in range(2):
+                engine.read()
+        else:
+            # So many that files are read in the same ways.
+            warm = max(4_000, rows // 10)
+            small = workload.make(folder.parent, warm, updates=None if updates is None else warm)
+            for work in WORKS:
+                _do(engine, work, small)
         engine = type(engine)(folder / "measured")
         peak = Peak()
 
         def answer(request: dict[str, Any]) -> dict[str, Any]:
             if request["work"] == "clear":
                 engine.clear()
-                return {"peak": peak.bytes}
+                return {}
+            if name in READS:
+                engine.shared[:] = request["files"]
             peak.bytes = 0
             used, began = processor_seconds(), time.perf_counter()
             found = _do(engine, request["work"], facts)
@@ -164,8 +228,12 @@ def _do(engine: Any, work: str, facts: workload.Facts) -> Any:
 
 
 def check(facts: workload.Facts, name: str, work: str, found: Any) -> None:
-    """Raise SystemExit where a contender computes the wrong thing."""
+    """Raise SystemExit where a contender computes the wrong thing; of base files alone, where one is missing."""
     rows, total = facts.after_upsert
+    if name in READS and work == "read":
+        if not facts.rows <= found[0] <= rows:
+            raise SystemExit(f"{name}, {work}: {found}; base files have {facts.rows} to {rows} rows")
+        return
     if found[0] != rows or abs(found[1] - total) > 1e-9 * abs(total):
         raise SystemExit(f"{name}, {work}: {found}; right is {rows}, {total}")
 
@@ -175,61 +243,91 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--index", choices=("SIMPLE", "BUCKET"), default="SIMPLE")
+    parser.add_argument(
+        "--updates", type=int, default=None, help="keys that an upsert updates; 5 % of the rows"
+    )
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--scale", choices=("smoke", "full"), default="full")
     parser.add_argument("--clock", choices=("wall", "processor"), default="wall")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     rows, repeat = (8_000, 1) if given.scale == "smoke" else (given.rows, given.repeat)
-    names = given.engines.split(",")
-    measured = Measured(f"mor-writes-{given.index.lower()}")
-    seconds: dict[str, dict[str, list[float]]] = {w: {n: [] for n in names} for w in WORKS}
-    processor: dict[str, dict[str, list[float]]] = {w: {n: [] for n in names} for w in WORKS}
-    peaks: dict[str, int] = {}
+    names = [n for n in ENGINES if n in given.engines.split(",")]
+    if len(names) != len(given.engines.split(",")) or any(READS[n] not in names for n in names if n in READS):
+        parser.error(f"engines are {', '.join(ENGINES)}; {READS} read the files of the other")
+    if given.updates is not None and given.updates > rows:
+        parser.error(f"there are {rows} keys")
+    measured = Measured(f"mor-writes-{given.index.lower()}" + ("-updates" if given.updates else ""))
+    seconds: dict[str, dict[str, list[float]]] = {w: {} for w in WORKS}
+    processor: dict[str, dict[str, list[float]]] = {w: {} for w in WORKS}
+    peaks: dict[str, dict[str, int]] = {w: {} for w in WORKS}
     root = Path(tempfile.mkdtemp(prefix="mor-writes-"))
     try:
-        facts = workload.make(root, rows)
+        facts = workload.make(root, rows, updates=given.updates)
         workers = {}
         for name in names:
             (root / name).mkdir()
             workers[name] = Worker(
-                name, Path(__file__), ["--contender", name, str(root / name), str(rows), given.index],
+                name, Path(__file__),
+                ["--contender", name, str(root / name), str(rows), given.index, str(given.updates or "")],
                 root / f"{name}.log",
             )  # fmt: skip
         for _ in range(repeat):
             for work in WORKS:
                 for name, worker in workers.items():
-                    answer = worker.ask(work=work)
-                    seconds[work][name].append(answer["seconds"])
-                    processor[work][name].append(answer["processor"])
-                    peaks[name] = max(peaks.get(name, 0), answer["peak"])
+                    files = None
+                    if name in READS:
+                        if not work.startswith("read"):
+                            continue
+                        files = base_files(root / READS[name] / "measured" / "table")
+                    answer = worker.ask(work=work, files=files)
+                    seconds[work].setdefault(name, []).append(answer["seconds"])
+                    processor[work].setdefault(name, []).append(answer["processor"])
+                    peaks[work][name] = max(peaks[work].get(name, 0), answer["peak"])
                     if work.startswith("read"):
                         check(facts, name, work, answer["found"])
+                    print(f"  {name:12} {work:14} {answer['seconds']:8.2f} s", file=sys.stderr, flush=True)
             for worker in workers.values():
                 worker.ask(work="clear")
         for worker in workers.values():
             worker.stop()
     finally:
         shutil.rmtree(root, ignore_errors=True)
+    what = f"{rows:,} rows, index {given.index}"
+    what += "" if given.updates is None else f", {given.updates:,} updates"
     for work in WORKS:
-        measured.add(work, f"{work}: {rows:,} rows, index {given.index}", seconds[work])
+        measured.add(work, f"{work}: {what}", seconds[work])
     if given.clock == "processor":
         measured.processor = processor
     measured.more["peak_bytes"] = peaks
-    goals = [Goal(w, o, "apache", f) for i, w, o, f in GOALS if i == given.index]
-    memory = "| peak memory, MB |" + "".join(f" {TITLES[n]} |" for n in names)
-    memory += "\n|---|" + "---:|" * len(names) + "\n| process and below |"
-    memory += "".join(f" {peaks[n] / 1e6:,.0f} |" for n in names)
-    tables = [seconds_table(measured, TITLES), goals_table(measured, TITLES, goals), memory]
+    # Those of Apache Hudi are for 5 % of the keys, and one is for all of them.
+    chosen = GOALS if given.updates is None else ALL_UPDATED
+    goals = [Goal(w, o, "apache", f) for i, w, o, f in chosen if i == given.index]
+    goals += READ_GOALS if given.updates is None else ()
+    tables = [
+        seconds_table(measured, TITLES),
+        goals_table(measured, TITLES, goals),
+        memory_table(peaks, names),
+    ]
     write(measured, tables, given.out)
-    print(json.dumps(peaks))
+
+
+def memory_table(peaks: dict[str, dict[str, int]], names: list[str]) -> str:
+    """A row for each work, and one for the most of all."""
+    written = [n for n in names if n not in READS]
+    lines = ["| peak memory, MB |" + "".join(f" {TITLES[n]} |" for n in written)]
+    lines.append("|---|" + "---:|" * len(written))
+    most = {n: max(of[n] for of in peaks.values()) for n in written}
+    for work, of in (*peaks.items(), ("process and below", most)):
+        lines.append(f"| {work} |" + "".join(f" {of[n] / 1e6:,.0f} |" for n in written))
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--contender"]:
-        name, folder, rows, index = sys.argv[2:]
+        name, folder, rows, index, updates = sys.argv[2:]
         Path(folder, "warm").mkdir(parents=True, exist_ok=True)
         Path(folder, "measured").mkdir(parents=True, exist_ok=True)
-        contender(name, Path(folder), int(rows), index)
+        contender(name, Path(folder), int(rows), index, int(updates) if updates else None)
     else:
         main()

@@ -36,13 +36,16 @@ class Facts:
 COLUMNS = 12
 
 
-def make(folder: Path, rows: int, seed: int = 1, columns: int = COLUMNS) -> Facts:
+def make(folder: Path, rows: int, seed: int = 1, columns: int = COLUMNS, updates: int | None = None) -> Facts:
     """Write the workload's files, or take those that are there.
 
     Args:
         columns: beyond the 12 of the trips, columns of numbers and texts are put before the last one.
+        updates: keys that are updated; 5 % of all unless given.
     """
     tag = f"{rows}-{seed}" if columns == COLUMNS else f"{rows}-{seed}-{columns}"
+    if updates is not None:
+        tag += f"-updates{updates}"
     known = folder / f"facts-{tag}.json"
     if known.is_file():
         found = json.loads(known.read_text())
@@ -50,7 +53,7 @@ def make(folder: Path, rows: int, seed: int = 1, columns: int = COLUMNS) -> Fact
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(seed)
     base = _wide(_rows(rng, np.arange(rows)), rng, columns)
-    picked = np.sort(rng.choice(rows, rows // 20, replace=False))
+    picked = np.sort(rng.choice(rows, rows // 20 if updates is None else updates, replace=False))
     changed = base.take(pa.array(picked))
     changed = changed.set_column(1, ORDERING, pc.add(changed[ORDERING], 10**9))
     changed = changed.set_column(4, "fare", pc.add(changed["fare"], 1000.0))
