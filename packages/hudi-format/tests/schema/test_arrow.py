@@ -25,6 +25,16 @@ if hasattr(pa, "decimal32"):
     ]
 
 
+class Celsius(pa.ExtensionType):
+    """A type that is made in Python, which has no hash."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.int64(), "celsius")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+
 def of(kind: pa.DataType) -> pa.Schema:
     return pa.schema([pa.field("c", kind)])
 
@@ -83,6 +93,7 @@ def test_types_that_are_not_stored_become_ones_that_hold_every_value(
         (pa.dense_union([pa.field("a", pa.int32())]), "no such type"),
         (pa.map_(pa.int32(), pa.string()), "keys"),
         (pa.opaque(pa.binary(16), "uuid", "any") if hasattr(pa, "opaque") else pa.uint64(), ""),
+        (Celsius(), "no such type"),
     ],
     ids=str,
 )

@@ -94,6 +94,8 @@ def stored_leaf(kind: pa.DataType) -> pa.DataType | None:
 
     Fixed-size binary and timestamps in milliseconds are left as they are: both occur in tables.
     """
+    if isinstance(kind, pa.BaseExtensionType):  # one that is made in Python has no hash
+        return None
     if kind in _INTEGERS:
         return _INTEGERS[kind]
     if pt.is_float16(kind):
