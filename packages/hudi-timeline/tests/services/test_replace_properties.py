@@ -1,5 +1,6 @@
 """Another hoodie.properties: what it may change, and what keeps it from doing so."""
 
+import pyarrow as pa
 import pytest
 from converted_tables import cuts, opened, tree
 from made_tables import at, ids
@@ -83,3 +84,61 @@ def test_new_properties_are_there_or_not_wherever_the_process_died(made):
         assert opened(made).table_type == "MERGE_ON_READ"
 
     assert cuts(made, lambda s: HudiTable._of(s).overwrite_properties(new), check) > 3
+
+
+def rows(table):
+    return {r.pop("id"): r for r in table.read(meta_columns=False).to_arrow().to_pylist()}
+
+
+def typed(path, kind):
+    """The table, once its type is another."""
+    table = HudiTable.open(path)
+    table.overwrite_properties({**table.config.properties, TYPE: kind})
+    return HudiTable.open(path)
+
+
+@pytest.mark.req("OP-02", "OP-03")
+@pytest.mark.parametrize("block", ["avro", "parquet"])
+def test_a_table_with_changed_columns_goes_to_merge_on_read_and_back_as_the_refusals_say(tmp_path, block):
+    path = str(tmp_path / "t")
+    schema = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("v", pa.int32()), ("w", pa.string())])
+    table = HudiTable.create(path, schema, name="t", record_keys="id", ordering_fields="ts")
+    options = {"hoodie.compact.inline": "false", "hoodie.logfile.data.block.format": block}
+
+    def put(*given):
+        table.upsert(pa.Table.from_pylist([*given]), options=options)
+
+    put(*({"id": i, "ts": 1, "v": 1, "w": "x"} for i in "abc"))
+    table.alter().rename("w", "word").add("w", "double").widen("v", pa.int64()).execute()
+    put({"id": "a", "ts": 2, "v": 2**40, "word": "y", "w": 1.5})
+
+    table = typed(path, "MERGE_ON_READ")
+    put(
+        {"id": "a", "ts": 3, "v": 3, "word": "z", "w": 2.5},
+        {"id": "b", "ts": 3, "v": 3, "word": "z", "w": None},
+    )
+    table.delete({"id": ["c"]}, options=options)
+    table.compact(mode="schedule")
+    put({"id": "b", "ts": 4, "v": 4, "word": "zz", "w": 3.5, "n": "new"})
+    held = {
+        "a": {"ts": 3, "v": 3, "word": "z", "w": 2.5, "n": None},
+        "b": {"ts": 4, "v": 4, "word": "zz", "w": 3.5, "n": "new"},
+    }
+    assert rows(table) == held
+    with pytest.raises(UnsupportedError, match="is not finished") as refused:
+        typed(path, "COPY_ON_WRITE")
+    assert "run the compaction" in refused.value.remedy
+    table.compact(mode="execute")
+    assert rows(table) == held
+    with pytest.raises(UnsupportedError, match="hold rows that are in no base file") as refused:
+        typed(path, "COPY_ON_WRITE")
+    assert r"HudiTable.compact()" in refused.value.remedy
+    table.compact()
+    assert rows(table) == held
+
+    table = typed(path, "COPY_ON_WRITE")
+    assert rows(table) == held
+    put({"id": "b", "ts": 5, "v": 5, "word": "last", "w": None, "n": None})
+    held["b"] = {"ts": 5, "v": 5, "word": "last", "w": None, "n": None}
+    assert rows(table) == held
+    assert table.verify(deep=True) == []

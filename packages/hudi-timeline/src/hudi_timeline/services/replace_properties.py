@@ -188,8 +188,7 @@ def _check_type(context: ServiceContext, snapshot: TableSnapshot, kind: str) -> 
             "a copy-on-write table would not show them",
             table=storage.uri,
             file=logs[0].path,
-            remedy="compact all file groups with Apache Hudi (hoodie.compact.inline.max.delta.commits=1), then change "
-            "the type.",
+            remedy="compact all file groups (`hudi compact run PATH`, or HudiTable.compact()), then change the type.",
         )
     deltas = {i.time for i in timeline.completed_writes() if i.action == DELTA_COMMIT}
     hidden = [s.base_file.path for s in slices if s.base_file is not None and s.base_file.instant in deltas]
