@@ -2,6 +2,8 @@
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_format.errors import CorruptFileError, UnsupportedError
@@ -27,6 +29,9 @@ def history(table):
 def newest_commit(table):
     name = table.timeline.completed_writes()[-1].path
     return json.loads(table.storage.read(name))["extraMetadata"]
+
+
+EACH_TIME = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
 
 
 def test_a_table_without_a_history_gets_none(table):
@@ -81,3 +86,47 @@ def test_a_plan_of_before_a_change_is_not_executed_after_it(table):
     table.alter().rename("n", "m").execute()
     with pytest.raises(UnsupportedError, match="planned before"):
         refuse_older_than_history(load_snapshot(table.storage), early)
+
+
+@pytest.mark.req("TM-14", "TS-03")
+def test_a_plan_of_before_a_new_column_is_executed_with_the_columns_of_its_time(tmp_path):
+    """It kept every write with inline compaction from returning, and stayed until it was unscheduled by hand."""
+    path = tmp_path / "t"
+    schema = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("n", pa.int32())])
+    table = HudiTable.create(
+        str(path), schema, name="t", table_type="MERGE_ON_READ", record_keys="id", ordering_fields="ts"
+    )
+
+    def put(rows, **options):
+        table.upsert(rows, options={"hoodie.compact.inline": "false", **options})
+
+    def held():
+        return {r.pop("id"): r for r in table.read(meta_columns=False).to_arrow().to_pylist()}
+
+    put([{"id": "a", "ts": 1, "n": 1}, {"id": "b", "ts": 1, "n": 1}])
+    table.alter().rename("n", "m").execute()
+    put([{"id": "a", "ts": 2, "m": 2}])
+    planned = table.compact(mode="schedule").scheduled
+    wide = pa.table({"id": ["b"], "ts": [3], "m": pa.array([2.5]), "later": ["x"]})
+    put(wide, **{"hudi.write.types": "data"})
+    want = {
+        "a": {"ts": 2, "m": 2.0, "later": None},
+        "b": {"ts": 3, "m": 2.5, "later": "x"},
+    }
+    assert held() == want
+    table.upsert([{"id": "c", "ts": 4, "m": 4.5, "later": "y"}], options=EACH_TIME)
+    want["c"] = {"ts": 4, "m": 4.5, "later": "y"}
+    assert (table.timeline.pending("compaction"), held()) == ((), want)
+    (base,) = path.glob(f"*_{planned}.parquet")
+    made = pq.read_schema(base)
+    assert (made.names[-3:], made.field("m").type) == (["id", "ts", "m"], pa.int32())
+    then = table.read(as_of=planned, meta_columns=False).to_arrow()
+    assert then.sort_by("id").to_pylist() == [
+        {"id": "a", "ts": 2, "m": 2},
+        {"id": "b", "ts": 1, "m": 1},
+    ]
+    put([{"id": "a", "ts": 5, "m": 5.5, "later": "z"}])
+    want["a"] = {"ts": 5, "m": 5.5, "later": "z"}
+    table.compact()
+    assert held() == want
+    assert table.verify(deep=True) == []

@@ -234,6 +234,24 @@ def refuse_unwritable_schema(snapshot: TableSnapshot) -> None:
     load_history(snapshot)
 
 
+def as_planned(snapshot: TableSnapshot, instant: str) -> TableSnapshot:
+    """Snapshot with the columns as of a plan's instant, of which the files that it makes count.
+
+    They are read by the ids of the version of that time, whatever columns later commits have brought.
+
+    Raises:
+        CorruptFileError, MissingFileError: the history cannot be read.
+        UnsupportedError: no commit that is older than the plan says its columns any more.
+    """
+    history = load_history(snapshot)
+    if not history or history.versions[-1].version <= number_of(instant):
+        return snapshot
+    then = snapshot.at(instant)
+    if not any(snapshot.commits.get(i).schema_text for i in then.instants):
+        refuse_older_than_history(snapshot, instant)
+    return then
+
+
 def refuse_older_than_history(snapshot: TableSnapshot, instant: str) -> None:
     """Refuse to complete an action that was planned before the newest change of columns.
 

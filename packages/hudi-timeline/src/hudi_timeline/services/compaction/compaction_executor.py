@@ -44,7 +44,7 @@ from hudi_timeline.timeline.instant import (
 from hudi_timeline.transaction import rollback_executor
 from hudi_timeline.transaction.rollback_guard import refuse_alive
 from hudi_timeline.transaction.rollback_plan import read_plan, target_of
-from hudi_timeline.transaction.schema_history import refuse_older_than_history
+from hudi_timeline.transaction.schema_history import as_planned
 from hudi_timeline.transaction.write_basis import Basis
 
 log = logging.getLogger("hudi")
@@ -106,8 +106,7 @@ def _begin(
         listing = list_partition_files(storage, {o.partition for o in pending.plan.operations})
         slices = planned_slices(pending, listing, table=storage.uri)
         refuse_misfit(snapshot, pending)
-        refuse_older_than_history(snapshot, time)
-        tasks = make_tasks(with_history(snapshot, None), time, slices, config)
+        tasks = make_tasks(with_history(as_planned(snapshot, time), None), time, slices, config)
         beat = take(context, COMPACTING, instant, snapshot, call)
     return PlanExecution(COMPACTING, pending, snapshot, tuple(tasks), beat)
 

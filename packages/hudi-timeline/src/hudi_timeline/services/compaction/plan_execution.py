@@ -220,10 +220,12 @@ def publish(
 ) -> None:
     """Complete the execution under the lock; the completed file comes last."""
     storage, time, kind = context.storage, begun.time, begun.kind
-    schema_history.refuse_older_than_history(snapshot, time)
+    if not kind.keeps_plan:
+        schema_history.refuse_older_than_history(snapshot, time)
     now = replace(snapshot, config=context.table)
+    planned = schema_history.as_planned(begun.snapshot, time)
     metadata, history = schema_history.continued(
-        now, time, plan_metadata(kind, begun.snapshot, begun.pending, stats)
+        now, time, plan_metadata(kind, planned, begun.pending, stats)
     )
     for file in history:
         file.store()
