@@ -4,11 +4,10 @@ Two writes that share no file group fit no serial order where the later one miss
 """
 
 import shutil
-import threading
 
 import pyarrow as pa
 import pytest
-from rival_writers import Between, make, rows, state
+from rival_writers import DURING, OCC, Between, Older, beside, make, rows, state, values
 
 from hudi_format.errors import WriteConflictError
 from hudi_timeline import HudiTable
@@ -17,13 +16,7 @@ from hudi_timeline.reading.scan import Scan
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.writing import operation
 
-DURING = "while it writes"
 TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
-OCC = {
-    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
-    "hoodie.parquet.small.file.limit": "0",
-    "hoodie.compact.inline": "false",
-}
 RETRY = {"hoodie.write.num.retries.on.conflict.failures": "1"}
 SOURCE = pa.table({"id": ["n"], "p": ["x"], "ts": [9], "v": pa.array([9], pa.int32())})
 
@@ -87,20 +80,6 @@ def asked_again(monkeypatch):
 
     monkeypatch.setattr(Scan, "of_file_groups", counted)
     return found
-
-
-def beside(path, monkeypatch, *keys, act="insert"):
-    """Another writer between begin and commit of the next write, whose instant is the later one."""
-
-    def rival(table):
-        getattr(HudiTable.open(table), act)(rows(*keys, ts=5, v=5), options=OCC)
-
-    return Between(monkeypatch, path, rival, DURING)
-
-
-def values(path):
-    found = HudiTable.open(path).read(["id", "p", "v"]).to_arrow().to_pylist()
-    return sorted((r["id"] + r["p"], r["v"]) for r in found)
 
 
 # --- rows of a filter
@@ -193,30 +172,6 @@ OVERWRITES = {
     "delete_partition": (lambda t, o, v: t.delete_partitions("x", options=o, validators=v), set()),
     "delete of a pattern": (lambda t, o, v: t.delete_partitions("*", options=o, validators=v), set()),
 }  # fmt: skip
-
-
-class Older:
-    """Another writer whose instant is the earlier one, and that commits when it is let."""
-
-    def __init__(self, path, *keys):
-        self._path, self._keys = path, keys
-        self._begun, self._go = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-        assert self._begun.wait(60)
-
-    def _run(self):
-        HudiTable.open(self._path).insert(rows(*self._keys, v=5), options=OCC, validators=[self._wait])
-
-    def _wait(self, change):
-        self._begun.set()
-        assert self._go.wait(60)
-
-    def commits(self, change=None):
-        """Commit; as a validator of the write beside it."""
-        self._go.set()
-        self._thread.join(60)
-        assert not self._thread.is_alive()
 
 
 @pytest.mark.parametrize("name", OVERWRITES)

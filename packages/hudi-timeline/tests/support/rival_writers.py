@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import threading
 from typing import ClassVar
 
 import pyarrow as pa
@@ -14,6 +15,12 @@ from hudi_timeline.timeline.active_timeline import load_timeline, read_commit
 from hudi_timeline.transaction.transaction import Transaction, begin_transaction
 from hudi_timeline.writing import operation
 
+DURING = "while it writes"
+OCC = {
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    "hoodie.parquet.small.file.limit": "0",
+    "hoodie.compact.inline": "false",
+}
 LAZY = {"hoodie.cleaner.policy.failed.writes": "LAZY"}
 NULLS = {"hoodie.write.set.null.for.missing.columns": "true"}
 DROP = {"hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true"}
@@ -254,11 +261,50 @@ class Between:
             self.state = None
 
 
+def beside(path, monkeypatch, *keys, act="insert"):
+    """Another writer between begin and commit of the next write, whose instant is the later one."""
+
+    def rival(table):
+        getattr(HudiTable.open(table), act)(rows(*keys, ts=5, v=5), options={**OCC, **NULLS})
+
+    return Between(monkeypatch, path, rival, DURING)
+
+
+class Older:
+    """Another writer whose instant is the earlier one, and that commits when it is let."""
+
+    def __init__(self, path, *keys):
+        self._path, self._keys = path, keys
+        self._begun, self._go = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        assert self._begun.wait(60)
+
+    def _run(self):
+        options = {**OCC, **NULLS}
+        HudiTable.open(self._path).insert(rows(*self._keys, v=5), options=options, validators=[self._wait])
+
+    def _wait(self, change):
+        self._begun.set()
+        assert self._go.wait(60)
+
+    def commits(self, change=None):
+        """Commit; as a validator of the write beside it."""
+        self._go.set()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+
 def state(path):
     """Rows by key, and the schema."""
     table = HudiTable.open(path)
     found = table.read(meta_columns=False).to_arrow().to_pylist()
     return {(r["id"], r["p"]): r for r in found}, table.schema
+
+
+def values(path):
+    found = HudiTable.open(path).read(["id", "p", "v"]).to_arrow().to_pylist()
+    return sorted((r["id"] + r["p"], r["v"]) for r in found)
 
 
 def newest_commit(path):

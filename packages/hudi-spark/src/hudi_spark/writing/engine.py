@@ -44,6 +44,7 @@ from hudi_spark.types import (
 )
 from hudi_spark.writing.bucket_partitioner import place, slots, spread
 from hudi_spark.writing.bulk_insert_sort import ordered
+from hudi_spark.writing.deleted_keys import deletes_among
 from hudi_spark.writing.key_columns import (
     nested_field,
     partition_path,
@@ -358,6 +359,10 @@ class SparkEngine:
         self._check_located(frame, storage, files, task)
         file = F.coalesce(F.substring_index(FILE_NAME, "_", 1), F.lit(""))
         return replace(frame, rows=frame.rows.withColumn(FILE_ID, file), tagged=True)
+
+    def deleted_keys(self, frame: SparkFrame, among: Mapping[str, pa.Array], task: LookupTask) -> list[str]:
+        found = deletes_among(frame.rows, among, task)
+        return [r[0] for r in self._run(found.distinct().collect, "commit")]
 
     @property
     def looked_up(self) -> LookupCount | None:

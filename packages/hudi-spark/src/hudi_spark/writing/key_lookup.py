@@ -25,7 +25,6 @@ from pyspark.sql import types as T
 
 from hudi_format.errors import WriteFailedError
 from hudi_format.keygen.record_keys import nested_column
-from hudi_format.merge.payloads import IS_DELETED
 from hudi_format.merge.record_merger import combine
 from hudi_format.model import BaseFile
 from hudi_format.schema.evolution import conform
@@ -37,6 +36,7 @@ from hudi_index.record_index import KeyLocator, files_are_cheaper, shards_by_tas
 from hudi_index.tagging import MOVED, STORED_IN, record_kinds
 from hudi_spark.runtime.python_workers import in_workers
 from hudi_spark.writing.bucket_partitioner import slots, small_frame, text_sql
+from hudi_spark.writing.deleted_keys import is_delete
 from hudi_spark.writing.stored_keys import FILE_ID
 
 # Tells the rows of one evaluation apart, also those of one key.
@@ -249,7 +249,7 @@ def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
     # A place without a file: another row of the key is kept.
     kept = rows.where(~F.exists(places, lambda p: p[FILE_ID].isNull()))
     here = F.col(PARTITION_PATH)
-    may_move = ~_is_delete(rows, task) if task.update_partition else F.lit(False)
+    may_move = ~is_delete(rows, task) if task.update_partition else F.lit(False)
     nowhere = F.lit(None).cast("string")
 
     def goes(p: Column) -> Column:
@@ -337,25 +337,6 @@ def _ordering(rows: pa.Table, task: LookupTask) -> pa.ChunkedArray | pa.Array | 
     column = rows.select([task.ordering_column.name])
     path = task.ordering_field or task.ordering_column.name
     return nested_column(conform(column, pa.schema([task.ordering_column])), path)
-
-
-def _is_delete(rows: DataFrame, task: LookupTask) -> Column:
-    """Mask of deletes, equal to `record_merger.deleted_kinds`."""
-    rule = task.rule
-    if task.delete_all:
-        return F.lit(True)
-    if task.delete_field and rule.delete_fields:
-        if task.delete_field not in rows.columns:
-            return F.lit(False)
-        text = F.col(f"`{task.delete_field}`").cast("string")
-        return F.coalesce(text == F.lit(task.delete_marker), F.lit(False))
-    out = F.lit(False)
-    if IS_DELETED in rows.columns:
-        out = out | F.coalesce(F.col(IS_DELETED), F.lit(False))
-    if rule.delete_field and rule.delete_field in rows.columns:
-        text = F.lower(F.col(f"`{rule.delete_field}`").cast("string"))
-        out = out | F.coalesce(text == F.lit(rule.delete_marker.lower()), F.lit(False))
-    return out
 
 
 def deal(files: Mapping[str, Sequence[BaseFile]], tasks: int) -> list[tuple[BaseFile, ...]]:

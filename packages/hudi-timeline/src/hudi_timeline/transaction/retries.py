@@ -29,6 +29,10 @@ log = logging.getLogger("hudi")
 
 # In the details of an error: it is of what comes after the commit, which another try would make a second time.
 COMPLETED_WRITE = "completed"
+# In those of a conflict: others have added keys that were looked up and not found, or deleted some that were found.
+LOOK_AGAIN = "look_again"
+# How often keys are looked up again at once.
+LOOKUPS = 4
 
 T = TypeVar("T")
 
@@ -98,6 +102,7 @@ class Tries:
         retries: int,
         *,
         readings: int = 0,
+        lookups: int = 0,
         rebases: int = 0,
         pause: Callable[[float], None] | None = None,
         draw: Callable[[], float] = random.random,
@@ -106,11 +111,13 @@ class Tries:
         retries: how often a write that lost is run again.
         readings: how often rows that were read from the table are read again at once, where it has changed before
             anything was written, or has other rows of their kind before the commit.
+        lookups: how often keys are looked up again at once, where others have added or deleted some of them.
         rebases: how often a write is made again at once on top of one that wrote other keys of its file groups, or that
             overtook it where writers do not block each other.
         """
         self._retries = retries
         self._readings = readings
+        self._lookups = lookups
         self._rebases = rebases
         self._pause = pause
         self._draw = draw
@@ -135,6 +142,9 @@ class Tries:
         """
         if error.details.get("read_again") and self._readings > 0:
             self._readings -= 1
+            return
+        if error.details.get(LOOK_AGAIN) and self._lookups > 0:
+            self._lookups -= 1
             return
         if not is_retryable(error):
             raise error
@@ -166,13 +176,18 @@ class Tries:
 
 
 def retried(
-    options: Mapping[str, str], write: Callable[[int], R], *, readings: int = 0, once: bool = False
+    options: Mapping[str, str],
+    write: Callable[[int], R],
+    *,
+    readings: int = 0,
+    lookups: int = 0,
+    once: bool = False,
 ) -> R:
     """Result of a write, run again as its options say.
 
     Args:
         write: one try, which begins with nothing that an earlier one looked up; it is told how many have lost.
-        readings: as of `Tries`.
+        readings, lookups: as of `Tries`.
         once: a dry run, which loses to nobody.
 
     Raises:
@@ -180,7 +195,7 @@ def retried(
     """
     asked = _asked(options)
     rebases = MOST_REBASES if _rebases(asked) else 0
-    tries = Tries(0 if once else asked.conflict_retries, readings=readings, rebases=rebases)
+    tries = Tries(0 if once else asked.conflict_retries, readings=readings, lookups=lookups, rebases=rebases)
     while True:
         try:
             return tries.counted(write(len(tries.lost)))
@@ -213,6 +228,8 @@ __all__ = [
     "COMPLETED_WRITE",
     "FIRST_PAUSE_S",
     "LONGEST_PAUSE_S",
+    "LOOKUPS",
+    "LOOK_AGAIN",
     "Tries",
     "is_retryable",
     "may_retry",

@@ -154,6 +154,15 @@ class Engine(Protocol[D, F]):
         """
         ...
 
+    def deleted_keys(self, frame: F, among: Mapping[str, pa.Array], task: LookupTask) -> list[str]:
+        """Record keys of rows that are deletes, of those among others.
+
+        Args:
+            frame: untagged.
+            among: record keys by partition; with a global index those of all together.
+        """
+        ...
+
     @property
     def looked_up(self) -> LookupCount | None:
         """Lookup statistics once the rows are written; None where unknown."""

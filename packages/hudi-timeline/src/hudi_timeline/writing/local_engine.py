@@ -16,6 +16,7 @@ from itertools import count
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_format.arrow.input import no_rows
 from hudi_format.arrow.spill import MemoryLimit, keep_if_large
@@ -35,7 +36,7 @@ from hudi_format.schema.meta_fields import COMMIT_SEQNO, FILE_NAME, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.hashing.java import crc32
 from hudi_index.lookup import LookupCount, LookupTask
-from hudi_index.tagging import check_files, refuse_changed, rows_by_code, stated_group, tag_rows
+from hudi_index.tagging import check_files, deleted_rows, refuse_changed, rows_by_code, stated_group, tag_rows
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.services.compaction.slice_tasks import Task, run_on_threads
 from hudi_timeline.validation.row_rules import LocalScreened, Screening
@@ -200,6 +201,19 @@ class LocalEngine:
         self.looked_up = tagged.count
         return LocalFrame(tagged.rows, tagged.codes, tagged.partitions, tagged.files, tagged.location)
 
+    def deleted_keys(self, frame: LocalFrame, among: Mapping[str, pa.Array], task: LookupTask) -> list[str]:
+        deletes = deleted_rows(task, frame.rows)
+        if deletes is None:
+            return []
+        keys = frame.rows.column(RECORD_KEY)
+        hit = np.zeros(len(keys), dtype=bool)
+        for partition, others in among.items():
+            mine = deletes
+            if not task.is_global:
+                mine = deletes & (frame.codes == _number(frame.partitions, partition))
+            hit |= mine & pc.is_in(keys, value_set=others).to_numpy()
+        return list(pc.unique(keys.filter(pa.array(hit))).to_pylist())
+
     def profile(self, frame: LocalFrame) -> list[ProfileRow]:
         if frame.location is None:
             return [ProfileRow(p, "", n) for p, n in self.partition_counts(frame).items()]
@@ -280,6 +294,10 @@ class LocalEngine:
 
     def release(self, frame: LocalFrame | None) -> None:
         return
+
+
+def _number(partitions: Sequence[str], partition: str) -> int:
+    return partitions.index(partition) if partition in partitions else -1
 
 
 def user_ordered(rows: pa.Table, name: str, tasks: int | None) -> pa.Table:

@@ -12,12 +12,12 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import pyarrow.compute as pc
 
 from hudi_format.errors import (
-    DuplicateKeyError,
     HudiError,
     MissingFileError,
     SchemaError,
@@ -25,12 +25,12 @@ from hudi_format.errors import (
     WriteConflictError,
 )
 from hudi_format.keygen.partition_path import check_names, check_safe
-from hudi_format.model import BaseFile, WriteStat
+from hudi_format.model import WriteStat
 from hudi_format.schema.changes import SchemaChange
 from hudi_format.storage.open import as_durable_as_asked
 from hudi_format.storage.protocol import Storage
 from hudi_index.consistent_hashing import ConsistentBucketIndex, HashingMetadata
-from hudi_index.lookup import LookupCount, LookupTask
+from hudi_index.lookup import LookupCount
 from hudi_timeline import table_config
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.display.progress import Phases, reporter
@@ -40,7 +40,6 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.file_system_view.table_schema import keeping_defaults, written_text
 from hudi_timeline.metadata_table.record_index import about_lookup
 from hudi_timeline.options import parse_write_options
-from hudi_timeline.options.write_options import DUP_POLICY
 from hudi_timeline.services import inline_services
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import Timeline, modified_at
@@ -48,6 +47,7 @@ from hudi_timeline.timeline.instant import zone_of
 from hudi_timeline.transaction import conflict_resolution, orphans, overwrite
 from hudi_timeline.transaction.commit_callback import Callback, CommitNotice, callback_of, tell
 from hudi_timeline.transaction.conflict_report import writer_note
+from hudi_timeline.transaction.conflict_strategies import FileGroup
 from hudi_timeline.transaction.ring_files import NewRings, create_first_rings
 from hudi_timeline.transaction.schema_rebase import dropped_on_purpose
 from hudi_timeline.transaction.transaction import Transaction, begin_transaction
@@ -60,13 +60,20 @@ from hudi_timeline.writing.keys import about_path_values, advice
 from hudi_timeline.writing.latest_slices import LatestSlices, rows_of
 from hudi_timeline.writing.non_blocking import is_blind, refuse_if_order_matters
 from hudi_timeline.writing.null_elements import about_null_elements
-from hudi_timeline.writing.possible_duplicates import about_duplicates, first_time
+from hudi_timeline.writing.possible_duplicates import about_duplicates, first_time, refuse_known_keys
 from hudi_timeline.writing.quarantine_writer import QuarantineWriter
 from hudi_timeline.writing.replanning import Replanner, first_plan, recheck
 from hudi_timeline.writing.reproducible import refuse_random_rings, seeded, without_durations
 from hudi_timeline.writing.result import CommitResult
-from hudi_timeline.writing.routing import LOOKS_UP, REPLACING, preview, profile_of, replaced_by, route
-from hudi_timeline.writing.row_conflicts import ReadRows, refuse_unknown
+from hudi_timeline.writing.routing import (
+    LOOKS_UP,
+    REPLACING,
+    preview,
+    profile_and_dropped,
+    replaced_by,
+    route,
+)
+from hudi_timeline.writing.row_conflicts import LookedUp, ReadRows, refuse_unknown
 from hudi_timeline.writing.tasks import WriteContext
 from hudi_timeline.writing.upsert_partitioner import profile_stats
 from hudi_timeline.writing.write_plan import (
@@ -104,6 +111,7 @@ class _Run:
     dry_run: bool = False
     lost: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)  # rows by partition
+    looked: LookedUp | None = None
 
     def screened(self, data: Any) -> Any:
         """Rows without invalid ones."""
@@ -318,7 +326,7 @@ def _finish(
                                class_name=plan.config.index_class),
                 *([NewRings(rings)] if rings else ()),
             ),
-            recheck=recheck(plan, transaction, stats, run.counts, run.again.read_from),
+            recheck=recheck(plan, transaction, stats, run.counts, run.again.read_from, run.looked),
         )  # fmt: skip
     # The index has them now, and a result may be kept for long.
     stats = [replace(s, new_keys=None) for s in stats]
@@ -444,7 +452,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
             task = lookup_task(plan)
             now = plan.snapshot.reloaded()
             known = LatestSlices.of(now, None if task.is_global else sorted(counts))
-            _refuse_known_keys(engine, frame, plan, known.base_files, known.look_up(plan, now, keys=True))
+            refuse_known_keys(engine, frame, plan, known.base_files, known.look_up(plan, now, keys=True))
     before = None
     if plan.snapshot is not None and plan.config.prepped and plan.operation in LOOKS_UP:
         with phases("tag"):  # to refuse it before it begins
@@ -466,6 +474,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         ):
             # One record per key in the whole input: an empty table holds none of them.
             frame = engine.tag(frame, plan.storage, {}, lookup_task(plan))
+        given = frame
         if plan.operation in REPLACING:
             return _replace(engine, frame, counts, run, transaction, table, context, snapshot)
         fails = fails_on_known_keys(plan)
@@ -477,7 +486,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
             task = seeded(task, context)
         if fails:
             with phases("tag"):  # again: another writer may have been there
-                tagged = _refuse_known_keys(engine, frame, plan, files, task)
+                tagged = refuse_known_keys(engine, frame, plan, files, task)
                 frame = tagged if plan.bucket is None else engine.tag(frame, plan.storage, files, task)
         elif looks_up:
             with phases("tag"):
@@ -485,59 +494,30 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         needs_stored = task.takes_values_along or task.renews_stored
         context = replace(context, bucket=task.bucket, logged=task.logged if needs_stored else None)
         # Of any two writers that overlap, the one that began later fills no small files: additions never collide.
-        stats = _route_and_write(
-            engine, frame, latest, plan, phases, transaction, context,
-            new_files_only=transaction.beside_others,
-        )  # fmt: skip
+        stats, dropped = _route_and_write(
+            run, frame, latest, transaction, context, new_files_only=transaction.beside_others
+        )
+        if run.again.read_from is None:
+            among = partial(engine.deleted_keys, given, task=lookup_task(plan))
+            run.looked = LookedUp.of(plan, among, dropped)
         looked_up = engine.looked_up if looks_up else None
         transaction.warnings += (*advice(plan.storage, files, looked_up), *about_lookup(task, looked_up))
         return _finish(run, transaction, table, stats, lookup=looked_up)
 
 
-def _refuse_known_keys(
-    engine: Engine[Any, Any],
-    frame: Any,
-    plan: Plan,
-    files: Mapping[str, Sequence[BaseFile]],
-    task: LookupTask,
-) -> Any:
-    """Refuse tagged rows with known keys.
-
-    Raises:
-        DuplicateKeyError: how many rows have a key that is, by partition.
-    """
-    tagged = engine.tag(frame, plan.storage, files, task if plan.bucket is None else task.looking())
-    known: dict[str, int] = {}
-    for row in engine.profile(tagged):
-        if row.file_id:
-            known[row.partition] = known.get(row.partition, 0) + row.rows
-    if known:
-        most = sorted(known, key=lambda p: -known[p])
-        shown = ", ".join(f"{known[p]:,} in {p or 'the table'}" for p in most[:3])
-        raise DuplicateKeyError(
-            f"{sum(known.values()):,} rows have a key that is in the table already: {shown}"
-            + (f" and {len(most) - 3} more partitions" if len(most) > 3 else ""),
-            table=plan.storage.uri,
-            remedy=f"use the operation upsert to update them, or set {DUP_POLICY}=drop to skip them.",
-            rows=sum(known.values()),
-            partitions=most,
-        )
-    return tagged
-
-
 def _route_and_write(
-    engine: Engine[Any, Any],
+    run: _Run,
     frame: Any,
     latest: LatestSlices,
-    plan: Plan,
-    phases: Phases,
     transaction: Transaction,
     context: WriteContext,
     *,
     new_files_only: bool = False,
-) -> list[WriteStat]:
+) -> tuple[list[WriteStat], frozenset[FileGroup]]:
+    """Write statistics, and file groups whose known keys were dropped."""
+    engine, plan, phases = run.engine, run.plan, run.phases
     with phases("profile"):
-        profile = profile_of(engine, frame, plan)
+        profile, dropped = profile_and_dropped(engine, frame, plan, latest, run.counts)
     table_type = transaction.config.table_type
     routing = route(
         profile,
@@ -553,7 +533,7 @@ def _route_and_write(
         create_first_rings(transaction.storage, context.bucket, used, instant=transaction.instant)
     transaction.inflight(profile_stats(profile, routing))
     with phases("write"):
-        return list(engine.write(frame, context, routing))
+        return list(engine.write(frame, context, routing)), dropped
 
 
 def _replace(
@@ -590,8 +570,6 @@ def _replace(
     else:
         if plan.bucket is not None:  # what is there is replaced: each bucket gets a new file group
             frame = engine.tag(frame, plan.storage, {}, task)
-        stats = _route_and_write(
-            engine, frame, LatestSlices(), plan, phases, transaction, context, new_files_only=True
-        )
+        stats, _ = _route_and_write(run, frame, LatestSlices(), transaction, context, new_files_only=True)
     dropped = None if stats else rows_of(replaced.slices, snapshot)
     return _finish(run, transaction, table, stats, replaced.groups, dropped_rows=dropped, rings=rings)

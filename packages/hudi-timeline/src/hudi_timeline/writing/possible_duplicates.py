@@ -1,4 +1,4 @@
-"""Warnings about records that a write may have stored a second time.
+"""Warnings about records that may be stored a second time, and refusal of known keys.
 
 Only an upsert by an index over the whole table knows that there is one record of each key.  What other operations do
 not look for they cannot count: the warnings say what was not looked for, and how to.  As they are of every such write,
@@ -9,13 +9,16 @@ Source: FAQ, "How does Hudi handle duplicate record keys in an input"; operation
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from hudi_format.model import WriteStat
-from hudi_index.lookup import GLOBAL_KINDS
+from hudi_format.errors import DuplicateKeyError
+from hudi_format.model import BaseFile, WriteStat
+from hudi_index.lookup import GLOBAL_KINDS, LookupTask
 from hudi_timeline.options.file_options import INDEX_TYPE
 from hudi_timeline.options.table_options import RECORD_KEY
 from hudi_timeline.options.write_options import DUP_POLICY
+from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.write_plan import Plan, drops_duplicates, fails_on_known_keys
 
 _ADDING = ("insert", "bulk_insert")
@@ -70,3 +73,34 @@ def _may_have_moved(plan: Plan) -> bool:
 
 
 __all__ = ["about_duplicates", "first_time"]
+
+
+def refuse_known_keys(
+    engine: Engine[Any, Any],
+    frame: Any,
+    plan: Plan,
+    files: Mapping[str, Sequence[BaseFile]],
+    task: LookupTask,
+) -> Any:
+    """Refuse tagged rows with known keys.
+
+    Raises:
+        DuplicateKeyError: how many rows have a key that is, by partition.
+    """
+    tagged = engine.tag(frame, plan.storage, files, task if plan.bucket is None else task.looking())
+    known: dict[str, int] = {}
+    for row in engine.profile(tagged):
+        if row.file_id:
+            known[row.partition] = known.get(row.partition, 0) + row.rows
+    if known:
+        most = sorted(known, key=lambda p: -known[p])
+        shown = ", ".join(f"{known[p]:,} in {p or 'the table'}" for p in most[:3])
+        raise DuplicateKeyError(
+            f"{sum(known.values()):,} rows have a key that is in the table already: {shown}"
+            + (f" and {len(most) - 3} more partitions" if len(most) > 3 else ""),
+            table=plan.storage.uri,
+            remedy=f"use the operation upsert to update them, or set {DUP_POLICY}=drop to skip them.",
+            rows=sum(known.values()),
+            partitions=most,
+        )
+    return tagged

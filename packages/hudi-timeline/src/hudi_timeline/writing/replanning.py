@@ -41,7 +41,7 @@ from hudi_timeline.transaction.write_basis import Changes
 from hudi_timeline.writing.bucket_index import refuse_second_groups
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.index_choice import in_commit, index_to_record, recorded_index
-from hudi_timeline.writing.row_conflicts import KeyCheck, ReadCheck, ReadRows, also_replaced
+from hudi_timeline.writing.row_conflicts import KeyCheck, LookedUp, ReadCheck, ReadRows, also_replaced
 from hudi_timeline.writing.write_plan import APPEND, Plan, plan_for, plan_write, prepare_task, write_action
 
 # How often a plan is made anew where others take away what it reads.
@@ -155,6 +155,7 @@ def recheck(
     stats: Sequence[WriteStat] = (),
     counts: Mapping[str, int] | None = None,
     read_from: ReadRows | None = None,
+    looked: LookedUp | None = None,
 ) -> Recheck:
     """Checks under the lock against concurrently completed commits; most is done before.
 
@@ -163,9 +164,10 @@ def recheck(
         stats: of its files.
         counts: its rows by partition.
         read_from: as of `Replanner`.
+        looked: the keys that it looked up.
     """
     instant = transaction.instant
-    keys = KeyCheck.of(plan, transaction, stats)
+    keys = KeyCheck.of(plan, transaction, stats, counts, looked)
     read = ReadCheck.of(read_from, plan, transaction)
 
     def look(metadata: CommitMetadata, rivals: Rivals) -> CommitMetadata:
@@ -181,7 +183,7 @@ def recheck(
                 partitions = (s.partition for s in stats)
                 refuse_new_rings(plan.storage, replaced, partitions, instant=instant, kind=kind)
         if keys is not None:
-            keys.check(rivals.commits, config)
+            keys.check(rivals.commits, rivals.changes, config)
         metadata = also_replaced(plan, instant, counts or {}, metadata, rivals)
         newest_first = [c.extra for c in rivals.commits.values()][::-1]
         recorded = recorded_index(config.properties, newest_first)

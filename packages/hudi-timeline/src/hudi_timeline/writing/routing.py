@@ -14,6 +14,7 @@ from hudi_timeline.file_system_view.hashing_rings import with_rings
 from hudi_timeline.file_system_view.listing import list_partitions
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, is_base_file
 from hudi_timeline.metadata_table.record_index import about_lookup
+from hudi_timeline.transaction.conflict_strategies import FileGroup
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.latest_slices import LatestSlices, refuse_planned, rows_of
 from hudi_timeline.writing.new_table import choose
@@ -77,10 +78,35 @@ def _record_size(snapshot: TableSnapshot | None, rules: SizingRules) -> Callable
 
 def profile_of(engine: Engine[Any, Any], frame: Any, plan: Plan) -> list[ProfileRow]:
     """Rows to write by partition and file group."""
-    profile = list(engine.profile(frame))
+    return _taken(engine.profile(frame), plan)
+
+
+def _taken(profile: Sequence[ProfileRow], plan: Plan) -> list[ProfileRow]:
     if drops_duplicates(plan) and plan.bucket is None:
-        profile = [row for row in profile if not row.file_id]
-    return profile
+        return [row for row in profile if not row.file_id]
+    return list(profile)
+
+
+def profile_and_dropped(
+    engine: Engine[Any, Any], frame: Any, plan: Plan, latest: LatestSlices, counts: Mapping[str, int]
+) -> tuple[list[ProfileRow], frozenset[FileGroup]]:
+    """Rows to write, and file groups whose known keys are dropped.
+
+    Args:
+        latest: where keys were looked for.
+        counts: rows of the write by partition.
+    """
+    profile = list(engine.profile(frame))
+    taken = _taken(profile, plan)
+    if not drops_duplicates(plan):
+        return taken, frozenset()
+    if plan.bucket is None:
+        return taken, frozenset((r.partition, r.file_id) for r in profile if r.file_id)
+    left = dict(counts)
+    for row in taken:
+        left[row.partition] -= row.rows
+    groups = ((p, s.file_id) for p, of in latest.slices.items() if left.get(p) for s in of)
+    return taken, frozenset(groups)
 
 
 @dataclass(frozen=True)
@@ -333,7 +359,7 @@ __all__ = [
     "covered_by",
     "forecast",
     "preview",
-    "profile_of",
+    "profile_and_dropped",
     "rate_of",
     "replaced_by",
     "route",

@@ -7,7 +7,8 @@ same partition, or of all with an index over all of them.
 Two writes that share no file group may also fit no serial order: rows that another one added, committed and showed to
 readers are missed by an update whose filter they pass, and kept by an overwrite of their partition.  So a filter is
 asked again in the file groups that others wrote since, of the partitions that it allows; and an overwrite replaces
-also what came into its partitions.
+also what came into its partitions.  The same goes for keys that were looked up: `delete` leaves out those that it does
+not find, and an insert that skips known keys those that it finds.
 
 Most of what has to be read is read before the lock is taken: under it only what was committed in between.
 """
@@ -22,8 +23,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.errors import OptionError, SchemaError, UnsupportedError, WriteConflictError
+from hudi_format.file_names import parse_log_file
+from hudi_format.file_slice.cdc_images import logged_keys
+from hudi_format.file_slice.reader import SliceMerge
+from hudi_format.log.scanner import BlockScope
+from hudi_format.merge.payloads import IS_DELETED, payload_rule
 from hudi_format.model import WriteStat
+from hudi_format.parquet.reader import read_keys
 from hudi_format.schema.meta_fields import COMMIT_TIME, RECORD_KEY
+from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import GLOBAL_KINDS
 from hudi_timeline.options.transaction_options import BY_KEYS, CONFLICT_DETECTION, OVERLAPPING
 from hudi_timeline.options.write_options import DUP_POLICY
@@ -35,6 +43,7 @@ from hudi_timeline.timeline.instant import Instant
 from hudi_timeline.transaction.conflict_report import written_keys
 from hudi_timeline.transaction.conflict_resolution import Rivals
 from hudi_timeline.transaction.conflict_strategies import FileGroup
+from hudi_timeline.transaction.retries import LOOK_AGAIN
 from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.transaction.write_basis import Basis, Changes
 from hudi_timeline.writing.routing import REPLACING, covered_by
@@ -66,53 +75,129 @@ def refuse_unknown(plan: Plan) -> None:
         )
 
 
+@dataclass(frozen=True)
+class LookedUp:
+    """Keys that a write looked up, beside those that it writes.
+
+    Attributes:
+        deleted: gives those of others' keys that the write deletes; None where it deletes none by key.
+        dropped: file groups that have keys which the write dropped because they are known.
+    """
+
+    deleted: Callable[[Keys], Sequence[str]] | None = None
+    dropped: frozenset[FileGroup] = frozenset()
+
+    @classmethod
+    def of(
+        cls, plan: Plan, deleted: Callable[[Keys], Sequence[str]], dropped: frozenset[FileGroup]
+    ) -> LookedUp:
+        """Keys of a write whose rows do not say themselves where they stand."""
+        if plan.config.prepped:
+            return cls()
+        return cls(deleted if _may_delete(plan) else None, dropped)
+
+
 class KeyCheck:
     """Comparison of a write's keys with those of its rivals; each file is read once."""
 
-    def __init__(self, plan: Plan, instant: str, stats: Sequence[WriteStat]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        instant: str,
+        stats: Sequence[WriteStat],
+        counts: Mapping[str, int],
+        looked: LookedUp,
+    ) -> None:
         self._plan = plan
         self._instant = instant
         self._stats = stats
+        self._looked = looked
+        self._partitions = {s.partition for s in stats} | {*counts}
         self._everywhere = plan.index in GLOBAL_KINDS
+        # What a deletion finds again it deletes; an insert that looks keys up skips them, or fails.
+        self._once = drops_duplicates(plan) or fails_on_known_keys(plan)
+        self._compares = plan.config.transaction.detection == BY_KEYS or self._once
         self._ours: Keys | None = None
         self._theirs: dict[str, Keys] = {}
 
     @classmethod
-    def of(cls, plan: Plan, transaction: Transaction, stats: Sequence[WriteStat]) -> KeyCheck | None:
-        """Check of a write, with what can be read before the lock; None if not asked for."""
-        if plan.config.transaction.detection != BY_KEYS or not stats:
+    def of(
+        cls,
+        plan: Plan,
+        transaction: Transaction,
+        stats: Sequence[WriteStat],
+        counts: Mapping[str, int] | None = None,
+        looked: LookedUp | None = None,
+    ) -> KeyCheck | None:
+        """Check of a write, with what can be read before the lock; None where it needs none.
+
+        Args:
+            counts: its rows by partition.
+        """
+        made = cls(plan, transaction.instant, stats, counts or {}, looked or LookedUp())
+        if not ((made._compares and stats) or made._looked.deleted or made._looked.dropped):
             return None
-        made = cls(plan, transaction.instant, stats)
         now = transaction.now()
         basis = Basis.of(transaction.snapshot.config, transaction.snapshot.timeline)
         for rival in basis.changes(now.config, now.timeline).written:
             made._keys_of(rival, now.commits.get(rival), now.config)
         return made
 
-    def check(self, commits: Mapping[Instant, CommitMetadata], config: TableConfig) -> None:
+    def check(self, commits: Mapping[Instant, CommitMetadata], changes: Changes, config: TableConfig) -> None:
         """Compare with what others committed.
 
+        Args:
+            commits: of others since the write began.
+
         Raises:
-            WriteConflictError: they wrote some of the same keys, elsewhere.
+            WriteConflictError: they wrote some of the same keys, elsewhere, or deleted some that were dropped.
             MissingFileError, CorruptFileError, StorageError: reading their files.
         """
         for rival, commit in commits.items():
             theirs = self._keys_of(rival, commit, config)
             if not theirs:
                 continue
-            if self._ours is None:
-                self._ours = self._by_partition(self._instant, self._stats, config)
-            for partition, keys in self._ours.items():
-                other = theirs.get(partition)
-                both = [] if other is None else pc.filter(keys, pc.is_in(keys, value_set=other)).to_pylist()
-                if both:
-                    raise self._conflict(rival, both)
+            if self._compares:
+                if self._ours is None:
+                    self._ours = self._by_partition(self._instant, self._stats, config)
+                for partition, keys in self._ours.items():
+                    other = theirs.get(partition)
+                    both = (
+                        [] if other is None else pc.filter(keys, pc.is_in(keys, value_set=other)).to_pylist()
+                    )
+                    if both:
+                        raise self._conflict(rival, both)
+            if self._looked.deleted is not None and (gone := self._looked.deleted(theirs)):
+                raise self._conflict(rival, gone, deleted=True)
+        self._refuse_lost(commits, changes)
+
+    def _refuse_lost(self, commits: Mapping[Instant, CommitMetadata], changes: Changes) -> None:
+        """Refuse deletions in file groups whose keys were dropped as known: some may be unknown by now."""
+        known = set(self._looked.dropped)
+        if not known:
+            return
+        for commit in commits.values():  # what is clustered stands elsewhere
+            if commit.operation in _KEEPS_ROWS and known & _replaced(commit):
+                known |= commit.file_groups()
+        for rival, commit in commits.items():
+            if commit.operation in _KEEPS_ROWS:
+                continue
+            shrunk = {(s.partition, s.file_id) for s in commit.stats if s.num_deletes} | _replaced(commit)
+            if hit := shrunk & known:
+                error = changes.conflict(
+                    f"{rival.time} deleted rows of partition {min(hit)[0] or '.'}, where keys were skipped as known",
+                    table=self._plan.storage.uri,
+                    instant=self._instant,
+                )
+                error.details[LOOK_AGAIN] = True
+                raise error
 
     def _keys_of(self, rival: Instant, commit: CommitMetadata, config: TableConfig) -> Keys:
         found = self._theirs.get(rival.time)
         if found is None:
-            own = {s.partition for s in self._stats}
-            stats = [s for s in commit.stats if self._everywhere or s.partition in own]
+            stats = [s for s in commit.stats if self._everywhere or s.partition in self._partitions]
+            if commit.operation in _KEEPS_ROWS:
+                stats = []
             found = self._theirs[rival.time] = self._by_partition(rival.time, stats, config)
         return found
 
@@ -120,27 +205,65 @@ class KeyCheck:
         by: dict[str, list[WriteStat]] = {}
         for stat in stats:
             by.setdefault(_EVERYWHERE if self._everywhere else stat.partition, []).append(stat)
-        read = {p: written_keys(self._plan.storage, config, instant, of) for p, of in by.items()}
+        keys_of = self._virtual_keys if self._plan.virtual else written_keys
+        read = {p: keys_of(self._plan.storage, config, instant, of) for p, of in by.items()}
         return {p: keys for p, keys in read.items() if keys is not None and len(keys)}
 
-    def _conflict(self, rival: Instant, keys: list[str]) -> WriteConflictError:
+    def _virtual_keys(
+        self, storage: Storage, config: TableConfig, instant: str, stats: Sequence[WriteStat]
+    ) -> pa.Array:
+        """Record keys of a write's files, which do not say who wrote them: of base files those of all rows."""
+        spec = config.record_key_spec()
+        merge = SliceMerge(
+            rule=payload_rule(None), scope=BlockScope(instants=frozenset([instant])), key_spec=spec
+        )
+        found: list[pa.Array] = []
+        for stat in stats:
+            partition, _, name = stat.path.rpartition("/")
+            log = parse_log_file(partition, name)
+            if log is None:
+                found += read_keys(storage, stat.path, spec).cast(pa.string()).chunks
+            else:
+                found.append(logged_keys(storage, [log], merge, self._plan.schema))
+        return pc.unique(pa.chunked_array(found, pa.string()))
+
+    def _conflict(self, rival: Instant, keys: Sequence[str], *, deleted: bool = False) -> WriteConflictError:
         plan = self._plan
-        looked_up = drops_duplicates(plan) or fails_on_known_keys(plan)
-        safe = plan.operation not in _ADDS or looked_up
+        safe = deleted or self._once or plan.operation not in _ADDS
         remedy = "run the write again; it then updates the other one's rows."
-        if not safe:
+        if deleted:
+            remedy = "run the write again; it then deletes the other one's rows."
+        elif self._once:
+            remedy = "run the write again; it then finds the other one's rows."
+        elif not safe:
             remedy = f"use the operation upsert, which updates them, or set {DUP_POLICY}=drop to skip them."
         more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
-        return WriteConflictError(
+        error = WriteConflictError(
             f"{rival.action} {rival.time} wrote {len(keys)} of the same record keys first, to other file groups: "
             f"{', '.join(keys[:_SHOWN])}{more}",
             table=plan.storage.uri,
             instant=self._instant,
             remedy=remedy,
             rival=rival.time,
-            keys=keys[:_SHOWN],
+            keys=list(keys[:_SHOWN]),
             retry_safe=safe,
         )
+        error.details[LOOK_AGAIN] = deleted or self._once
+        return error
+
+
+def _may_delete(plan: Plan) -> bool:
+    """Whether rows may be deletes of their keys."""
+    names, rule = plan.input_schema.names, plan.rule
+    if plan.operation != "upsert":
+        return plan.operation == "delete"
+    if plan.config.delete_field and rule.delete_fields:
+        return plan.config.delete_field in names
+    return IS_DELETED in names or rule.delete_field in names
+
+
+def _replaced(commit: CommitMetadata) -> set[FileGroup]:
+    return {(p, file_id) for p, ids in commit.replaced.items() for file_id in ids}
 
 
 @dataclass(frozen=True)
@@ -286,4 +409,4 @@ def also_replaced(
     return replace(metadata, replaced={p: tuple(ids) for p, ids in replaced.items()})
 
 
-__all__ = ["KeyCheck", "ReadCheck", "ReadRows", "also_replaced", "refuse_unknown"]
+__all__ = ["KeyCheck", "LookedUp", "ReadCheck", "ReadRows", "also_replaced", "refuse_unknown"]

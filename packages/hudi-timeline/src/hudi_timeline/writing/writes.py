@@ -27,7 +27,7 @@ from hudi_timeline.options import parse_write_options
 from hudi_timeline.options.table_options import SCHEMA_MODE
 from hudi_timeline.options.write_options import OPERATION, PARTITIONS_TO_DELETE
 from hudi_timeline.reading.scan import Scan
-from hudi_timeline.transaction.retries import may_retry, retried
+from hudi_timeline.transaction.retries import LOOKUPS, may_retry, retried
 from hudi_timeline.validation.precommit import Validator
 from hudi_timeline.writing.local_engine import LocalEngine, StoredRowsEngine
 from hudi_timeline.writing.new_table import choose, require_all
@@ -83,7 +83,9 @@ def write(
             lost=lost,
         )
 
-    return retried(options, one_try, once=dry_run)
+    # A stream that is not held is read once.
+    lookups = 0 if isinstance(rows, pa.RecordBatchReader) else LOOKUPS
+    return retried(options, one_try, lookups=lookups, once=dry_run)
 
 
 def _held(rows: pa.RecordBatchReader, options: Mapping[str, str]) -> pa.Table:
