@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_format.avro import Decoder
+from hudi_format.avro.decoder import known_decoder
 from hudi_format.errors import (
     SchemaError,
 )
@@ -103,3 +104,16 @@ def test_a_later_schema_reads_what_fastavro_reads_with_it(data: Any) -> None:
     batch.validate(full=True)
     expected = [fastavro.schemaless_reader(io.BytesIO(r), schema, reader) for r in records]
     assert listed(batch) == [as_arrow(r, reader) for r in expected]
+
+
+def test_a_pair_of_schemas_is_compiled_once_and_schemas_that_differ_in_metadata_only_are_not_one_pair():
+    text = json.dumps(record("long", "string"))
+    wanted = pa.schema([("f0", pa.int64()), ("f1", pa.string())])
+    assert known_decoder(text, arrow_schema=wanted) is known_decoder(
+        text, arrow_schema=pa.schema(list(wanted))
+    )
+    named = wanted.with_metadata({"of": "another"})
+    assert named == wanted
+    assert known_decoder(text, arrow_schema=named).schema.metadata == {b"of": b"another"}
+    assert known_decoder(text, columns=["f1"]).schema.names == ["f1"]
+    assert known_decoder(text).schema.names == ["f0", "f1"]

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from hudi_format import properties as props
 from hudi_format.errors import CorruptFileError, NotAHudiTableError, TableExistsError
@@ -333,7 +334,8 @@ def load(storage: Storage, *, pause: Callable[[float], None] = time.sleep) -> Ta
     for attempt in range(READ_TRIES):
         for path in (PROPERTIES_FILE, BACKUP_FILE):
             try:
-                return TableConfig(_at_rest(storage) if path == PROPERTIES_FILE else read_file(storage, path))
+                data = _at_rest(storage) if path == PROPERTIES_FILE else storage.read(path)
+                return _known(data, path, storage.uri)
             except FileNotFoundError:
                 continue
             except CorruptFileError as e:
@@ -359,26 +361,32 @@ def load(storage: Storage, *, pause: Callable[[float], None] = time.sleep) -> Ta
     )
 
 
+# Each step of a write reads the file anew, which seldom has changed since.
+@lru_cache(maxsize=64)
+def _known(data: bytes, path: str, table: str) -> TableConfig:
+    return TableConfig(_entries(data, path, table))
+
+
 # By table: when the file was written, and with what, that stayed so for as long as is waited.
 _rested: dict[str, tuple[int, bytes]] = {}
 _MOST_RESTED = 100
 
 
-def _at_rest(storage: Storage) -> dict[str, str]:
-    """Entries of the file, read again while another program may be writing it.
+def _at_rest(storage: Storage) -> bytes:
+    """Bytes of the file, read again while another program may be writing it.
 
     While it is written anew there is a backup.  One that a program left when it died is waited for once, as is a file
     that does not end with a line's end: by hand any editor writes such ones.
 
     Raises:
-        FileNotFoundError; CorruptFileError: it is not whole.
+        FileNotFoundError.
     """
     data = storage.read(PROPERTIES_FILE)
     found = None if has_no_folders(storage) else storage.info(PROPERTIES_FILE)
     if found is None or abs(time.time() - found.mtime_ms / 1000) > stable_reads.YOUNG_S:
-        return parsed_file(storage, data, PROPERTIES_FILE)
+        return data
     if _rested.get(storage.uri) == (found.mtime_ms, data):
-        return parsed_file(storage, data, PROPERTIES_FILE)
+        return data
     rest = time.monotonic()
     while True:
         updating = storage.info(BACKUP_FILE) is not None
@@ -399,7 +407,7 @@ def _at_rest(storage: Storage) -> dict[str, str]:
                 _rested.clear()
             _rested[storage.uri] = (found.mtime_ms, data)
             break
-    return parsed_file(storage, data, PROPERTIES_FILE)
+    return data
 
 
 def read_file(storage: Storage, path: str) -> dict[str, str]:
@@ -417,19 +425,23 @@ def parsed_file(storage: Storage, data: bytes, path: str) -> dict[str, str]:
     Raises:
         CorruptFileError: they are not whole.
     """
+    return _entries(data, path, storage.uri)
+
+
+def _entries(data: bytes, path: str, table: str) -> dict[str, str]:
     try:
         p = props.parse(data, path=path)
     except CorruptFileError as e:
         e.advise(_REPAIR)
-        raise e.at(table=storage.uri, file=path) from None
+        raise e.at(table=table, file=path) from None
     if not p.get(NAME):
-        raise CorruptFileError(f"{NAME} is missing", table=storage.uri, file=path, remedy=_REPAIR)
+        raise CorruptFileError(f"{NAME} is missing", table=table, file=path, remedy=_REPAIR)
     stored = p.get(CHECKSUM)
     if stored is not None and stored.strip() != checksum(p):
         raise CorruptFileError(
             f"checksum mismatch: {CHECKSUM}={stored}, but the names "
             f"'{p.get(DATABASE, '')}.{p[NAME]}' give {checksum(p)}",
-            table=storage.uri,
+            table=table,
             file=path,
             remedy=_REPAIR,
         )

@@ -9,6 +9,7 @@ Source: Avro 1.11 specification, "Binary Encoding" and "Schema Resolution".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,6 +28,34 @@ Schema: TypeAlias = str | Mapping[str, Any]
 _Buffers: TypeAlias = tuple[
     int, int, "_decode.Memory | None", "_decode.Memory | None", "_decode.Memory | None"
 ]
+
+
+# Compiled pairs of schemas are kept: a table's log blocks and commits have the same few.
+_KEPT, _MOST_KEPT = 64, 65_536
+_known: dict[tuple[object, ...], Decoder] = {}
+_changing = Lock()
+
+
+def known_decoder(
+    writer_schema: str,
+    reader_schema: str | None = None,
+    columns: Sequence[str] | None = None,
+    arrow_schema: pa.Schema | None = None,
+) -> Decoder:
+    """A `Decoder`, which several callers may share; arguments and errors as there."""
+    if len(writer_schema) > _MOST_KEPT:
+        return Decoder(writer_schema, reader_schema, columns, arrow_schema)
+    # Arrow's own equality of schemas leaves out their metadata, with defaults of fields.
+    wanted = None if arrow_schema is None else arrow_schema.serialize().to_pybytes()
+    key = (writer_schema, reader_schema, None if columns is None else tuple(columns), wanted)
+    found = _known.get(key)
+    if found is None:
+        found = Decoder(writer_schema, reader_schema, columns, arrow_schema)
+        with _changing:
+            while len(_known) >= _KEPT:
+                del _known[next(iter(_known))]
+            _known[key] = found
+    return found
 
 
 class Decoder:

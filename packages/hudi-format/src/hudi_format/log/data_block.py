@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_format.avro.decoder import Decoder
+from hudi_format.avro.decoder import Decoder, known_decoder
 from hudi_format.errors import CorruptFileError, HudiError, UnsupportedError
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.records import KEY_FIELD, decode_entries
@@ -144,7 +144,7 @@ class BlockDecoder:
         """Decoder of an Avro schema's records."""
         found = self._decoders.get(written)
         if found is None:
-            found = Decoder(written, self._reader_schema, self._columns, self._schema)
+            found = known_decoder(written, self._reader_schema, self._columns, self._schema)
             self._decoders[written] = found
         return found
 

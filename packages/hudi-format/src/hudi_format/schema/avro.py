@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -156,6 +157,10 @@ def from_avro(text: str, *, times_as_numbers: bool = False) -> pa.Schema:
         SchemaError: a type that Arrow columns of a table cannot have; names the column.
         UnsupportedError: more than `MAX_TYPES` types.
     """
+    return (_known if len(text) <= _MOST_KEPT else _schema_of)(text, times_as_numbers)
+
+
+def _schema_of(text: str, times_as_numbers: bool) -> pa.Schema:
     root = schema_json(text)
     root = root[0] if isinstance(root, list) and len(root) == 1 else root
     if not isinstance(root, dict) or root.get("type") not in ("record", "error"):
@@ -165,6 +170,11 @@ def from_avro(text: str, *, times_as_numbers: bool = False) -> pa.Schema:
     except RecursionError as e:
         raise CorruptFileError("an Avro schema nested too deeply") from e
     return pa.schema(list(kind))
+
+
+# A table's schema stands in each of its commits and in each footer.
+_KEPT, _MOST_KEPT = 64, 65_536
+_known = lru_cache(maxsize=_KEPT)(_schema_of)
 
 
 def schema_json(text: str) -> Json:

@@ -144,12 +144,12 @@ def as_durable_as_asked(storage: Storage, durability: str) -> Storage:
 
 def flush(storage: Storage, paths: Iterable[str], *, written: bool = True) -> None:
     """Flush paths; does nothing for storage without `FlushingStorage.flush`."""
-    if isinstance(storage, FlushingStorage):
+    if hasattr(storage, "flush") and isinstance(storage, FlushingStorage):
         storage.flush(paths, written=written)
 
 
 def open_sized(storage: Storage, path: str, size: int) -> pa.NativeFile:
     """A file of known size for Arrow's readers, which saves a request (bytes; -1: unknown)."""
-    if size >= 0 and isinstance(storage, ObjectStorage):
+    if size >= 0 and hasattr(storage, "open_sized") and isinstance(storage, ObjectStorage):
         return storage.open_sized(path, size)
     return storage.open_input(path)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.avro.decoder import Decoder
+from hudi_format.avro.decoder import Decoder, known_decoder
 from hudi_format.errors import CorruptFileError, HudiError, UnsupportedError
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.records import decode_entries
@@ -99,7 +99,7 @@ class _Decoders:
         if text is None:
             raise CorruptFileError("an HFile without the schema of its records", file=file.path)
         if text not in self._known:
-            self._known[text] = Decoder(text, arrow_schema=self.schema)
+            self._known[text] = known_decoder(text, arrow_schema=self.schema)
         return self._known[text]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from hudi_format.errors import CorruptFileError, UnsupportedError
@@ -510,7 +511,8 @@ def read_action(storage: Storage, instant: Instant) -> Action | None:
             if instant.completed:
                 raise empty_file_error(instant, storage.uri)
             return None
-        return parse_action(instant.action, instant.state, data)
+        parse_one = _parsed_before if len(data) <= _SHORT else parse_action
+        return parse_one(instant.action, instant.state, data)
 
     return read_instant(storage, instant, parsed)
 
@@ -530,6 +532,11 @@ def parse_action(action: str, state: str, data: bytes) -> Action:
         )
     name, cls = kind
     return _as(cls, parse(name, data), name)
+
+
+# As of commits: one call reads a plan several times.
+_SHORT, _KEPT = 32_768, 64
+_parsed_before = lru_cache(maxsize=_KEPT)(parse_action)
 
 
 def render_action(value: Action) -> bytes:

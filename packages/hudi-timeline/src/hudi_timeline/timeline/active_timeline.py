@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
+from functools import lru_cache
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -125,6 +126,14 @@ class Timeline:
             zone: the table's.
             storage: what says size and time of requested and inflight files, where the listing does not.
         """
+        if storage is None:  # then the entries say all
+            return _known_timeline(tuple(entries), folder, zone)
+        return cls._of_listing(entries, folder, zone, storage)
+
+    @classmethod
+    def _of_listing(
+        cls, entries: Iterable[FileInfo], folder: str, zone: tzinfo | None, storage: Storage | None
+    ) -> Timeline:
         found: list[Instant] = []
         lower: list[FileInfo] = []
         waiting: list[FileInfo] = []
@@ -226,6 +235,12 @@ class Timeline:
     def visible(self) -> VisibleInstants:
         """Instants whose files are visible to a read."""
         return VisibleInstants(frozenset(i.time for i in self.completed_writes()), self.first_active)
+
+
+# Each step of a write lists the timeline anew, which seldom has changed since.
+@lru_cache(maxsize=8)
+def _known_timeline(entries: tuple[FileInfo, ...], folder: str, zone: tzinfo | None) -> Timeline:
+    return Timeline._of_listing(entries, folder, zone, None)
 
 
 class ListedFolder(NamedTuple):
@@ -350,6 +365,7 @@ def _known(entry: FileInfo, folder: str, storage: Storage | None) -> FileInfo:
     return entry if storage is None else storage.info(f"{folder}/{entry.name}") or entry
 
 
+@lru_cache(maxsize=4096)
 def _parsed(entry: FileInfo, folder: str) -> Instant | None:
     return parse_instant_file(entry.name, folder, mtime_ms=entry.mtime_ms, size=entry.size)
 

@@ -143,13 +143,24 @@ def read_commit(storage: Storage, instant: Instant) -> CommitMetadata:
     return read_instant(storage, instant, parsed)
 
 
-# Planning, the gate and the commit each read the newest commits: the last ones are kept parsed, by their bytes.
+# Planning, the gate and the commit each read the newest commits: the last ones are kept parsed, by their bytes, and
+# more of those that are short.
 _KEPT, _MOST_KEPT = 4, 16 << 20
+_SHORT, _MOST_SHORT = 32_768, 64
 
 
 @lru_cache(maxsize=_KEPT)
-def _parsed_before(data: bytes) -> CommitMetadata:
+def _long_parsed_before(data: bytes) -> CommitMetadata:
     return parse_commit(data)
+
+
+@lru_cache(maxsize=_MOST_SHORT)
+def _short_parsed_before(data: bytes) -> CommitMetadata:
+    return parse_commit(data)
+
+
+def _parsed_before(data: bytes) -> CommitMetadata:
+    return _short_parsed_before(data) if len(data) <= _SHORT else _long_parsed_before(data)
 
 
 class _Number(float):

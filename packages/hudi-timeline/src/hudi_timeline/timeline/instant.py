@@ -219,7 +219,8 @@ def parse_instant(instant: str) -> datetime:
     """
     if not _DIGITS.match(instant) or len(instant) < 14:
         raise ValueError(f"not an instant time: {instant!r}")
-    base = datetime.strptime(instant[:14], "%Y%m%d%H%M%S")
+    parts = (instant[:4], instant[4:6], instant[6:8], instant[8:10], instant[10:12], instant[12:14])
+    base = datetime(*map(int, parts))  # type: ignore[arg-type]
     millis = int(instant[14:LENGTH]) if len(instant) >= LENGTH else 999
     return base + timedelta(milliseconds=millis)
 
