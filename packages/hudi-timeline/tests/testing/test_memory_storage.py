@@ -103,3 +103,26 @@ def test_threads_lose_no_name():
     for thread in threads:
         thread.join()
     assert len(storage.list("f")) == 400
+
+
+def test_files_that_were_found_sound_are_so_until_they_change_in_copies_too():
+    made = MemoryStorage()
+    for name in ("p/one", "p/two", "p/three"):
+        made.touch(name, b"1")
+    made.keep_sound({"p/one", "p/two", "p/nothing"})
+    other = made.copy_of()
+    assert made.still_sound() == other.still_sound() == {"p/one", "p/two"}
+    other.touch("p/one", b"1")  # the same content, but nobody has looked at it
+    other.delete("p/two")
+    assert other.still_sound() == set()
+    assert made.still_sound() == {"p/one", "p/two"}
+
+
+def test_a_file_of_a_copy_never_gets_a_version_that_it_had():
+    made = MemoryStorage()
+    for name in ("one", "two"):
+        made.touch(name, b"1")
+    other = made.copy_of()
+    known = other.read_version("two")[1]
+    other.touch("two", b"2")
+    assert not other.replace("two", b"3", known)

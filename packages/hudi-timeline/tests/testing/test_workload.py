@@ -9,7 +9,7 @@ from polling_lock import PollingLock
 from hudi_format.errors import CorruptFileError
 from hudi_timeline import HudiTable
 from hudi_timeline.options.transaction_options import LOCK_PROVIDER
-from hudi_timeline.testing import CRASH, Act, Fault, Violation
+from hudi_timeline.testing import CRASH, Act, Fault, Violation, check
 from hudi_timeline.testing.faulty_storage import CHANGES
 from hudi_timeline.testing.workload import ACTS, BY_KEYS, INITIAL, OPTIONS, Case, drawn, made_table, rows_of
 
@@ -114,3 +114,16 @@ def test_one_that_dies_between_a_write_and_a_read_is_on_its_way(act):
 def test_a_seed_draws_the_same_case():
     assert drawn(5) == drawn(5)
     assert len({repr(drawn(n)) for n in range(40)}) == 40
+
+
+def test_the_check_reads_the_data_of_files_that_changed_since_they_were_found_sound():
+    outcome = Case({"one": ["bulk_insert"]}).run(0)
+    storage = outcome.storage
+    (new,) = [p for p in storage.still_sound() if p not in made_table().still_sound()]
+    data = storage.read(new)
+    at = data.index(
+        b"k10", data.index(b"hoodie_min_record_key")
+    )  # which only the deep checks compare with the keys
+    storage.touch(new, data[:at] + b"k99" + data[at + 3 :])
+    with pytest.raises(Violation, match="its keys go from 'k10'"):
+        check(outcome, rows_of, {**INITIAL}, keys_once=True)

@@ -12,8 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hudi_format.schema.meta_fields import COMMIT_TIME, RECORD_KEY
+from hudi_timeline import metadata_config
 from hudi_timeline.table import HudiTable
-from hudi_timeline.testing.interleavings import Done, Outcome, Rows
+from hudi_timeline.table_config import load
+from hudi_timeline.testing.interleavings import Done, Outcome, Rows, on_this_thread
+from hudi_timeline.testing.memory_storage import MemoryStorage
+from hudi_timeline.verify.verify import verify
 
 _SHOWN = 20
 
@@ -28,6 +32,7 @@ def check(
     initial: Mapping[Any, Any] | None = None,
     *,
     deep: bool = True,
+    keys_once: bool = False,
 ) -> None:
     """Check an outcome: serializable, each key once, nothing dangling.
 
@@ -35,20 +40,35 @@ def check(
         rows_of: the table's rows by key, as the acts' effects have them; see `by_key`.
         initial: these rows before the acts.
         deep: the verification reads all data too.
+        keys_once: `rows_of` raises for keys that are there twice, as `by_key` does: the verification does not read the
+            rows again for that.
 
     Raises:
         Violation: which of it does not hold.
     """
-    table = outcome.table()
+    with on_this_thread():
+        _check(outcome, rows_of, dict(initial or {}), deep=deep, keys_once=keys_once)
+
+
+def _check(
+    outcome: Outcome, rows_of: Callable[[HudiTable], Rows], initial: Rows, *, deep: bool, keys_once: bool
+) -> None:
+    table, storage = outcome.table(), outcome.storage
     try:
         found = rows_of(table)
     except AssertionError as e:
         raise _violation(outcome, str(e)) from e
-    if not is_serializable(outcome.done, dict(initial or {}), found):
+    if not is_serializable(outcome.done, initial, found):
         raise _violation(outcome, f"no serial order of the calls gives {_short(found)}")
-    findings = [f for f in table.verify(deep=deep, workers=1) if f.severity == "error"]
+    # The data of a file that is as it was when it was found sound, mostly of the table that was there before.
+    sound = storage.still_sound() if isinstance(storage, MemoryStorage) else set()
+    scan_of = None if keys_once and not metadata_config.built(load(storage)) else table.read
+    every = verify(storage, deep=deep, workers=1, scan_of=scan_of, sound=sound)
+    findings = [f for f in every if f.severity == "error"]
     if findings:
         raise _violation(outcome, f"verify says {'; '.join(map(str, findings[:3]))}")
+    if isinstance(storage, MemoryStorage):
+        storage.keep_sound(sound)
 
 
 def by_key(*columns: str, key: str = RECORD_KEY) -> Callable[[HudiTable], Rows]:

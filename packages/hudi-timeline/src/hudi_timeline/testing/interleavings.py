@@ -20,13 +20,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from functools import cache, cached_property
 from types import FunctionType
 from typing import Any, TypeVar
-from unittest import mock
 
 from hudi_format.errors import HudiError, LockError
 from hudi_format.storage.protocol import Storage
@@ -58,6 +57,7 @@ _AT_PAUSES = 0.7
 _LONGEST_PAUSE_S = 0.02
 # Threads that outlive the call that began them.
 _OWN_THREADS = "hudi-background"
+_NO_LOCK = nullcontext()
 
 
 def unchanged(rows: Rows) -> Rows:
@@ -157,7 +157,10 @@ class _Turns:
         few = self._random.randint(1, _FEW) if not self._restless and not self.at_locks else 0
         self._at = {self._random.randrange(1, _STEPS_OF_AN_ACT * (acts + 1)) for _ in range(few)}
         self._given = None if switches is None else dict(switches)
-        self._changed = threading.Condition()
+        # Each actor's gate opens when the turn is its: only who has the turn changes anything here.
+        self._gates = {name: threading.Lock() for name in names}
+        for gate in self._gates.values():
+            gate.acquire()
         self._actor_of: dict[int, str] = {}
         self._live = list(names)
         self._blocked: set[str] = set()
@@ -165,6 +168,7 @@ class _Turns:
         self.steps = 0
         self.turn = self._another(None)
         self.switches: list[tuple[int, str]] = [(0, self.turn)]
+        self._gates[self.turn].release()
 
     @property
     def is_actor(self) -> bool:
@@ -173,47 +177,40 @@ class _Turns:
 
     def enter(self, name: str) -> None:
         """Begin of an actor's thread."""
-        with self._changed:
-            self._actor_of[threading.get_ident()] = name
-            self._wait(name)
+        self._actor_of[threading.get_ident()] = name
+        self._wait(name)
 
     def step(self, likely: float = 0.0) -> None:
         """Place where the turn may be given to another, at least so likely."""
         me = self._actor_of.get(threading.get_ident())
         if me is None:
             return
-        with self._changed:
-            self.steps += 1
-            if self._gives_away(likely):
-                self._give(self._another(me))
-            self._wait(me)
+        self.steps += 1
+        if self._gives_away(likely):
+            self._give(self._another(me), me)
 
     def wait_for(self, free: Callable[[], bool]) -> None:
         """Give the turn away until something is free."""
         me = self._actor_of.get(threading.get_ident())
         if me is None:
             return
-        with self._changed:
-            while not free():
-                self.steps += 1
-                self._blocked.add(me)
-                self._give(self._another(me))
-                self._wait(me)
+        while not free():
+            self.steps += 1
+            self._blocked.add(me)
+            self._give(self._another(me), me)
 
     def freed(self) -> None:
         """Something that was waited for is free."""
-        with self._changed:
-            self._blocked.clear()
+        self._blocked.clear()
 
     def leave(self) -> None:
         """End of an actor's thread."""
-        with self._changed:
-            me = self._actor_of.pop(threading.get_ident())
-            self._live.remove(me)
-            self._blocked.discard(me)
-            if self._live:
-                self.steps += 1
-                self._give(self._another(me))
+        me = self._actor_of.pop(threading.get_ident())
+        self._live.remove(me)
+        self._blocked.discard(me)
+        if self._live and not self._over:
+            self.steps += 1
+            self._give(self._another(me))
 
     def _gives_away(self, likely: float) -> bool:
         if self._given is not None:
@@ -227,24 +224,37 @@ class _Turns:
         if not ready:
             if me in self._live and me is not None and me not in self._blocked:
                 return me
-            self._over = "all actors wait for a lock"
-            self._changed.notify_all()
+            self._end("all actors wait for a lock")
             raise Stuck(self._over)
         return ready[0] if self._given is not None else self._random.choice(ready)
 
-    def _give(self, name: str) -> None:
-        if name != self.turn:
-            self.switches.append((self.steps, name))
+    def _give(self, name: str, me: str | None = None) -> None:
+        """Give the turn to an actor, and wait until it is that of `me` again."""
+        if self._over:
+            raise Stuck(self._over)
+        if name == self.turn:
+            return
+        self.switches.append((self.steps, name))
         self.turn = name
-        self._changed.notify_all()
+        self._gates[name].release()
+        if me is not None:
+            self._wait(me)
 
     def _wait(self, me: str) -> None:
-        while self.turn != me:
-            if self._over:
-                raise Stuck(self._over)
-            if not self._changed.wait(_STUCK_S):
-                self._over = f"{self.turn} has had the turn for {_STUCK_S:.0f} s"
-                self._changed.notify_all()
+        steps = -1
+        while not self._gates[me].acquire(timeout=_STUCK_S):
+            if steps == self.steps and not self._over:
+                self._end(f"{self.turn} has had the turn for {_STUCK_S:.0f} s")
+            steps = self.steps
+        if self._over:
+            raise Stuck(self._over)
+
+    def _end(self, why: str) -> None:
+        """Let nobody wait any longer."""
+        self._over = why
+        for gate in self._gates.values():
+            if gate.locked():
+                gate.release()
 
 
 # The simulation of a table, by its URI, and who holds its lock.
@@ -306,6 +316,31 @@ class _Stepping(Faults):
         return super().strike(operation, path, act, tear) if self.faults else act()
 
 
+def _done(call: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+    done: Future[T] = Future()
+    try:
+        done.set_result(call(*args, **kwargs))
+    except BaseException as e:  # noqa: BLE001  raised by whoever asks for the result, as a thread's is
+        done.set_exception(e)
+    return done
+
+
+@contextmanager
+def on_this_thread() -> Iterator[None]:
+    """Calls without threads of their own: of a small table in memory that is faster."""
+    submit, me = ThreadPoolExecutor.submit, threading.get_ident()
+
+    def called(pool: ThreadPoolExecutor, call: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        mine = threading.get_ident() == me and not str(pool._thread_name_prefix).startswith(_OWN_THREADS)
+        return _done(call, *args, **kwargs) if mine else submit(pool, call, *args, **kwargs)
+
+    ThreadPoolExecutor.submit = called  # type: ignore[assignment, method-assign]
+    try:
+        yield
+    finally:
+        ThreadPoolExecutor.submit = submit  # type: ignore[method-assign]
+
+
 @contextmanager
 def _one_at_a_time(turns: _Turns, clocks: Mapping[str, float]) -> Iterator[None]:
     """Actors pause by giving the turn away, have no threads of their own, and each its clock."""
@@ -320,29 +355,35 @@ def _one_at_a_time(turns: _Turns, clocks: Mapping[str, float]) -> Iterator[None]
     def called(pool: ThreadPoolExecutor, call: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         if not turns.is_actor or str(pool._thread_name_prefix).startswith(_OWN_THREADS):
             return submit(pool, call, *args, **kwargs)
-        done: Future[T] = Future()
-        try:
-            done.set_result(call(*args, **kwargs))
-        except BaseException as e:  # noqa: BLE001  raised by whoever asks for the result, as a thread's is
-            done.set_exception(e)
-        return done
+        return _done(call, *args, **kwargs)
 
     class Skewed(datetime):
         @classmethod
         def fromtimestamp(cls, timestamp: float, tz: tzinfo | None = None) -> Any:
             return datetime.fromtimestamp(timestamp + clocks.get(turns.turn, 0.0), tz)
 
-    with ExitStack() as changed:
-        changed.enter_context(mock.patch.object(time, "sleep", pause))
-        changed.enter_context(mock.patch.object(ThreadPoolExecutor, "submit", called))
+    before: list[tuple[Any, str, Any]] = []
+
+    def put(owner: Any, name: str, value: object) -> None:
+        before.append((owner, name, getattr(owner, name)))
+        setattr(owner, name, value)
+
+    pausing = _pausing(sleep, len(sys.modules))
+    try:
+        put(time, "sleep", pause)
+        put(ThreadPoolExecutor, "submit", called)
         if clocks:
-            changed.enter_context(mock.patch.object(instant_generator, "datetime", Skewed))
-        there = sum(name.startswith("hudi_") for name in sys.modules)
-        for known in _known_once(there):
-            changed.enter_context(mock.patch.object(known, "lock", nullcontext()))
-        for call in _pausing(sleep, there):
-            changed.enter_context(mock.patch.dict(call.__kwdefaults__, pause=pause))
+            put(instant_generator, "datetime", Skewed)
+        for known in _known_once(len(sys.modules)):
+            put(known, "lock", _NO_LOCK)
+        for call in pausing:
+            call["pause"] = pause
         yield
+    finally:
+        for call in pausing:
+            call["pause"] = sleep
+        for owner, name, value in reversed(before):
+            setattr(owner, name, value)
 
 
 def simulate(
@@ -432,11 +473,11 @@ def _known_once(modules_there: int) -> list[Any]:
 
 
 @cache
-def _pausing(sleep: Callable[[float], None], modules_there: int) -> list[Any]:
-    """Functions that sleep by an argument, as those that wait for any lock do."""
+def _pausing(sleep: Callable[[float], None], modules_there: int) -> list[dict[str, Any]]:
+    """Defaults of functions that sleep by an argument, as those that wait for any lock do."""
     modules = [m for name, m in list(sys.modules.items()) if name.startswith("hudi_")]
     calls = {inspect.unwrap(c) for m in modules for c in vars(m).values() if isinstance(c, FunctionType)}
-    return [c for c in calls if (c.__kwdefaults__ or {}).get("pause") is sleep]
+    return [c.__kwdefaults__ for c in calls if (c.__kwdefaults__ or {}).get("pause") is sleep]
 
 
 def _called(act: Act, name: str, storage: Storage, options: Mapping[str, str], turns: _Turns) -> Done:

@@ -16,7 +16,7 @@ import itertools
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -35,10 +35,10 @@ class _Entry(NamedTuple):
 
 @dataclass
 class _Files:
-    """Files by full path, and what is in each folder: names, and whether they are folders."""
+    """Files by full path, and what is in each folder, by name."""
 
     content: dict[str, _Entry] = field(default_factory=dict)
-    folders: dict[str, dict[str, bool]] = field(default_factory=dict)
+    folders: dict[str, dict[str, FileInfo]] = field(default_factory=dict)
     changing: threading.Lock = field(default_factory=threading.Lock)
     _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
@@ -48,15 +48,36 @@ class _Files:
             if not only(self.content.get(path)):
                 return False
             self.content[path] = _Entry(data, mtime_ms, next(self._versions))
-            is_dir = False
-            while path:
-                folder, _, name = path.rpartition("/")
-                known = self.folders.setdefault(folder, {})
-                if name in known:
-                    break
-                known[name] = is_dir
-                path, is_dir = folder, True
+            folder, _, name = path.rpartition("/")
+            self.folders.setdefault(folder, {})[name] = FileInfo(name, False, len(data), mtime_ms)
+            self._make_parents(folder)
             return True
+
+    def _make_parents(self, path: str) -> None:
+        while path:
+            folder, _, name = path.rpartition("/")
+            known = self.folders.setdefault(folder, {})
+            if name in known:
+                break
+            known[name] = FileInfo(name, True)
+            path = folder
+
+    def copy_of(self, root: str, new_root: str) -> _Files:
+        """The files below a root, below another one."""
+        at, inside = len(root), f"{root}/"
+        with self.changing:
+            out = _Files(
+                {new_root + p[at:]: e for p, e in self.content.items() if p.startswith(inside)},
+                {
+                    new_root + p[at:]: dict(names)
+                    for p, names in self.folders.items()
+                    if p == root or p.startswith(inside)
+                },
+                _versions=itertools.count(max((e.version for e in self.content.values()), default=0) + 1),
+            )
+        if out.content:
+            out._make_parents(new_root)
+        return out
 
     def take(self, path: str) -> bool:
         with self.changing:
@@ -77,9 +98,9 @@ class _Files:
         with self.changing:
             return sorted(p for p in self.content if p.startswith(inside))
 
-    def names_in(self, folder: str) -> list[tuple[str, bool]]:
+    def names_in(self, folder: str) -> list[FileInfo]:
         with self.changing:
-            return list(self.folders.get(folder, {}).items())
+            return list(self.folders.get(folder, {}).values())
 
 
 def _always(entry: _Entry | None) -> bool:
@@ -96,6 +117,7 @@ class MemoryStorage:
         self._uri = uri or f"memory://simulated-{uuid.uuid4().hex}/t"
         self._root = self._uri.partition("://")[2]
         self._files = _Files() if _files is None else _files
+        self._sound: dict[str, _Entry] = {}
 
     @property
     def uri(self) -> str:
@@ -107,11 +129,19 @@ class MemoryStorage:
     def copy_of(self) -> MemoryStorage:
         """An independent store with the same files."""
         made = MemoryStorage()
-        for path in self._files.below(self._root):
-            entry = self._files.content[path]
-            full = f"{made._root}{path[len(self._root) :]}"
-            made._files.put(full, entry.data, entry.mtime_ms, only=_always)
+        made._files = self._files.copy_of(self._root, made._root)
+        made._sound = self._sound
         return made
+
+    def keep_sound(self, paths: Iterable[str]) -> None:
+        """Note that these files hold what they should, until they change; copies know it too."""
+        known = {p: self._files.content.get(f"{self._root}/{p}") for p in paths}
+        self._sound = {p: e for p, e in known.items() if e is not None}
+
+    def still_sound(self) -> set[str]:
+        """The files that were noted, and are as they were."""
+        content, root = self._files.content, self._root
+        return {p for p, entry in self._sound.items() if content.get(f"{root}/{p}") is entry}
 
     # The same files seen from another base path, as of `hudi_format.storage.open.open_beside`.
 
@@ -129,16 +159,7 @@ class MemoryStorage:
     # --- looking -------------------------------------------------------------------------------------
 
     def list(self, path: str) -> builtins.list[FileInfo]:
-        full = self._full(path)
-        out = []
-        for name, is_dir in self._files.names_in(full):
-            if is_dir:
-                out.append(FileInfo(name, True))
-                continue
-            found = self._files.content.get(f"{full}/{name}")
-            if found is not None:
-                out.append(FileInfo(name, False, len(found.data), found.mtime_ms))
-        return out
+        return self._files.names_in(self._full(path))
 
     def info(self, path: str) -> FileInfo | None:
         full = self._full(path)

@@ -21,12 +21,14 @@ import pyarrow.compute as pc
 
 from hudi_format.errors import CorruptFileError, MissingFileError, StaleSnapshotError, StorageError
 from hudi_timeline.options.transaction_options import CONFLICT_DETECTION, CONFLICT_RETRIES
+from hudi_timeline.options.write_options import DROP_DUPLICATES
 from hudi_timeline.table import HudiTable
 from hudi_timeline.testing.faulty_storage import CRASH, DELAY, DOUBLE, FAIL, TEAR, Fault
 from hudi_timeline.testing.histories import Violation, check
 from hudi_timeline.testing.interleavings import Act, Done, Outcome, Rows, simulate
 from hudi_timeline.testing.memory_storage import MemoryStorage
 from hudi_timeline.timeline.instant import RESTORE
+from hudi_timeline.verify.verify import verify
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
 MERGE_ON_READ = "MERGE_ON_READ"
@@ -87,6 +89,10 @@ def _made(table_type: str) -> MemoryStorage:
     table.upsert(_data({"a": 1}), options=_FEW)
     table.savepoint()
     table.upsert(_data({"b": 2}), options=_FEW)
+    sound: set[str] = set()
+    if findings := verify(made, deep=True, scan_of=table.read, sound=sound):
+        raise Violation(f"the table to begin with is not sound: {findings}")
+    made.keep_sound(sound)
     return made
 
 
@@ -122,6 +128,30 @@ def _upsert_new(n: int) -> Act:
 def _insert(n: int) -> Act:
     values = {f"i{n}": n, f"s{n}": n}
     return Act(lambda t: t.insert(_data(values)), lambda rows: {**rows, **_rows(values)})
+
+
+def _insert_known(n: int) -> Act:
+    """Insert that drops rows whose key is there."""
+    values = {"a": n, f"j{n}": n}
+    return Act(lambda t: t.insert(_data(values), options={DROP_DUPLICATES: "true"}),
+               lambda rows: {**_rows(values), **rows})  # fmt: skip
+
+
+def _merge(n: int) -> Act:
+    """Merge that updates what is there by what it reads, deletes and inserts."""
+    values = {"b": n, "c": n, f"q{n}": n}
+
+    def merge(table: HudiTable) -> object:
+        clauses = table.merge(_data(values)).when_matched_delete("p = 'y'")
+        clauses = clauses.when_matched_update({"v": pc.add(pc.field("v"), pc.field("source", "v"))})
+        return clauses.when_not_matched_insert().execute()
+
+    def effect(rows: Rows) -> Rows:
+        found = {k: (p, rows[k][1] + v, rows[k][2]) if k in rows else (p, v, w)
+                 for k, (p, v, w) in _rows(values).items() if k not in rows or p != "y"}  # fmt: skip
+        return {**{k: r for k, r in rows.items() if k not in values}, **found}
+
+    return Act(merge, effect)
 
 
 def _bulk_insert(n: int) -> Act:
@@ -274,10 +304,10 @@ def _named(name: str, make: Callable[[int], Act]) -> Callable[[int], Act]:
 ACTS: Mapping[str, Callable[[int], Act]] = {
     make.__name__[1:]: _named(make.__name__[1:], make)
     for make in (
-        _upsert, _upsert_new, _insert, _bulk_insert, _delete, _delete_where, _update, _insert_overwrite,
-        _insert_overwrite_table, _delete_partition, _add_column, _clean, _archive, _compact, _schedule_compaction,
-        _execute_compaction, _log_compact, _rollback, _rollback_dead, _savepoint, _delete_savepoint, _restore,
-        _downgrade, _upgrade, _deduplicate, _metadata_on, _metadata_off, _read,
+        _upsert, _upsert_new, _insert, _insert_known, _merge, _bulk_insert, _delete, _delete_where, _update,
+        _insert_overwrite, _insert_overwrite_table, _delete_partition, _add_column, _clean, _archive, _compact,
+        _schedule_compaction, _execute_compaction, _log_compact, _rollback, _rollback_dead, _savepoint,
+        _delete_savepoint, _restore, _downgrade, _upgrade, _deduplicate, _metadata_on, _metadata_off, _read,
     )
 }  # fmt: skip
 """The acts by name, each made with a number that only one actor has."""
@@ -345,7 +375,7 @@ class Case:
             self.seed if seed is None else seed, made, actors,
             options={**self.options, **(options or {})}, faults=self.faults, clocks=self.clocks, switches=switches,
         )  # fmt: skip
-        check(outcome, rows_of, initial, deep=deep)
+        check(outcome, rows_of, initial, deep=deep, keys_once=True)
         for done in outcome.done:
             if isinstance(done.error, _BROKEN) and not done.struck and not _came_late(done):
                 raise Violation(
@@ -353,7 +383,7 @@ class Case:
                 )
         if any(self.faults.values()):
             _mend(outcome)
-            check(outcome, rows_of, initial, deep=deep)
+            check(outcome, rows_of, initial, deep=deep, keys_once=True)
         return outcome
 
 

@@ -109,8 +109,11 @@ def _open(facts: TableState, file: BaseFile) -> CheckedFile:
 # Statistics, key range and bloom filter let readers and writers leave a file out; one that is too narrow loses rows.
 
 
-def check_data(facts: TableState, files: list[CheckedFile], report: VerifyReport) -> None:
-    """Run the data checks."""
+def check_data(
+    facts: TableState, files: list[CheckedFile], report: VerifyReport, sound: set[str] | None = None
+) -> None:
+    """Run the data checks; `sound` as of `verify`."""
+    known = set() if sound is None else sound
 
     def one(checked: CheckedFile) -> None:
         try:
@@ -118,7 +121,9 @@ def check_data(facts: TableState, files: list[CheckedFile], report: VerifyReport
         except HudiError as e:
             report.add("base-file-data", checked.file.path, e.message, checked.file.instant)
 
-    facts.each(one, [f for f in files if f.footer is not None])
+    read = [f for f in files if f.footer is not None and f.file.path not in known]
+    facts.each(one, read)
+    known |= {f.file.path for f in read}
 
 
 def _check_rows(facts: TableState, checked: CheckedFile, report: VerifyReport) -> None:

@@ -33,12 +33,16 @@ class _File:
         return join_path(self.file.partition, self.file.name)
 
 
-def check_logs(facts: TableState, report: VerifyReport, *, deep: bool = False) -> None:
+def check_logs(
+    facts: TableState, report: VerifyReport, *, deep: bool = False, sound: set[str] | None = None
+) -> None:
     """Run the log file checks.
 
     Args:
         deep: also decode what the blocks hold.
+        sound: as of `verify`.
     """
+    known = set() if sound is None else sound
     ranges = _ranges(facts)
     files = []
     for partition, entries in facts.partitions.items():
@@ -49,7 +53,7 @@ def check_logs(facts: TableState, report: VerifyReport, *, deep: bool = False) -
                 files.append(_File(log or cdc, cdc is not None))  # type: ignore[arg-type]
 
     def one(file: _File) -> Sequence[LogBlock]:
-        return _check_file(facts, file, ranges, report, deep=deep)
+        return _check_file(facts, file, ranges, report, known, deep=deep)
 
     blocks = dict(zip((f.path for f in files), facts.each(one, files), strict=True))
     if not facts.config.version.names_logs_by_own_instant and not facts.is_metadata:
@@ -72,6 +76,7 @@ def _check_file(
     file: _File,
     ranges: Mapping[str, list[CommittedRange] | None],
     report: VerifyReport,
+    known: set[str],
     *,
     deep: bool,
 ) -> Sequence[LogBlock]:
@@ -92,9 +97,11 @@ def _check_file(
                 committed = None if unknown else ranges.get(path, None if own_instant else ())
                 check_file(blocks, file=path, size=log.size, visible=visible, committed=committed)
             _check_rest(file, blocks, report)
-            for block in blocks if deep else ():
-                if block.type is not BlockType.CORRUPT and block.type is not BlockType.CDC_DATA:
-                    _check_content(log, block, path, report)
+            if deep and path not in known:
+                for block in blocks:
+                    if block.type is not BlockType.CORRUPT and block.type is not BlockType.CDC_DATA:
+                        _check_content(log, block, path, report)
+                known.add(path)
             return blocks
     except MissingFileError:  # cleaned since the listing
         return ()

@@ -30,7 +30,12 @@ _TRIES = 3
 
 
 def verify(
-    storage: Storage, *, deep: bool = False, workers: int | None = None, scan_of: ScanOf | None = None
+    storage: Storage,
+    *,
+    deep: bool = False,
+    workers: int | None = None,
+    scan_of: ScanOf | None = None,
+    sound: set[str] | None = None,
 ) -> Findings:
     """All findings of a table; [] for a sound one. Read-only.
 
@@ -42,15 +47,22 @@ def verify(
             the metadata table's indexes.
         workers: how many files are looked at at once; None for a number that fits the machine and the store.
         scan_of: `HudiTable.read`, for the checks of the newest state's rows; None to leave them out.
+        sound: paths of files whose data was read before without a finding, and that have not changed: it is not read
+            again.  Those read now are added.
 
     Raises:
         StorageError: the storage refused.
     """
-    return examine(storage, deep=deep, workers=workers, scan_of=scan_of)[0]
+    return examine(storage, deep=deep, workers=workers, scan_of=scan_of, sound=sound)[0]
 
 
 def examine(
-    storage: Storage, *, deep: bool = False, workers: int | None = None, scan_of: ScanOf | None = None
+    storage: Storage,
+    *,
+    deep: bool = False,
+    workers: int | None = None,
+    scan_of: ScanOf | None = None,
+    sound: set[str] | None = None,
 ) -> tuple[Findings, TableState | None]:
     """`verify`, with the collected table state; None for an unreadable table."""
     found: Findings | None = None
@@ -58,7 +70,7 @@ def examine(
     for _ in range(_TRIES):
         before = _state(storage)
         report = VerifyReport()
-        facts = _verify(storage, report, deep=deep, workers=workers, scan_of=scan_of)
+        facts = _verify(storage, report, deep=deep, workers=workers, scan_of=scan_of, sound=sound)
         now = report.findings()
         if _state(storage) == before:
             return now, facts
@@ -73,12 +85,18 @@ def _state(storage: Storage) -> frozenset[tuple[str, int]]:
 
 
 def _verify(
-    storage: Storage, report: VerifyReport, *, deep: bool, workers: int | None, scan_of: ScanOf | None
+    storage: Storage,
+    report: VerifyReport,
+    *,
+    deep: bool,
+    workers: int | None,
+    scan_of: ScanOf | None,
+    sound: set[str] | None,
 ) -> TableState | None:
     config = check_timeline.check_properties(storage, report)
     if config is None:
         return None
-    facts = _check_table(storage, config, report, deep=deep, workers=workers)
+    facts = _check_table(storage, config, report, deep=deep, workers=workers, sound=sound)
     if facts is None:
         return None
     slices = None
@@ -97,7 +115,13 @@ def _verify(
 
 
 def _check_table(
-    storage: Storage, config: TableConfig, report: VerifyReport, *, deep: bool, workers: int | None
+    storage: Storage,
+    config: TableConfig,
+    report: VerifyReport,
+    *,
+    deep: bool,
+    workers: int | None,
+    sound: set[str] | None = None,
 ) -> TableState | None:
     """Checks shared by a table and its metadata table."""
     facts = gather(storage, config, report, workers)
@@ -108,11 +132,11 @@ def _check_table(
         check_timeline.check_plans(facts, report)
         check_files.check_names(facts, report, deep=deep)
         check_files.check_files(facts, report)
-        check_logs.check_logs(facts, report, deep=deep)
-        sound = check_base_files.check_base_files(facts, report)
-        lost_columns.check_lost_columns(facts, sound, report)
+        check_logs.check_logs(facts, report, deep=deep, sound=sound)
+        readable = check_base_files.check_base_files(facts, report)
+        lost_columns.check_lost_columns(facts, readable, report)
         if deep:
-            check_base_files.check_data(facts, sound, report)
+            check_base_files.check_data(facts, readable, report, sound)
         check_timeline.check_leftovers(facts, report)
         check_timeline.check_archive(facts, report)
     except (CorruptFileError, MissingFileError) as e:
