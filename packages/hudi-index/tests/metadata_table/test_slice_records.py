@@ -15,7 +15,7 @@ from hudi_index.metadata_table.encoding import base_file_of, hfile_of
 from hudi_index.metadata_table.index_records import location_records
 from hudi_index.metadata_table.keys import RECORD_INDEX
 from hudi_index.metadata_table.records import schema_of
-from hudi_index.metadata_table.slice_records import Wanted, read_records
+from hudi_index.metadata_table.slice_records import Wanted, _merged, read_records
 
 KEYS = [f"k{n:05d}" for n in range(5000)]
 NAME = "record-index-0000-0_0-0-0_20260101000000000.hfile"
@@ -77,3 +77,24 @@ def test_a_filter_of_a_type_that_is_not_known_says_nothing_and_a_damaged_one_is_
         with pytest.raises(CorruptFileError) as refused:
             _found(storage, part, KEYS[:50], is_rare=True)
         assert NAME in str(refused.value)
+
+
+def test_of_a_key_in_several_parts_the_last_record_counts_and_keys_are_in_order():
+    def part(keys, partition):
+        return location_records(pa.array(keys), np.zeros(len(keys), np.int64), [(partition, "f-0")], 0)
+
+    schema = schema_of(RECORD_INDEX)
+    base = part(["a", "b", "d", "\u00e9", "\U0001f600"], "p0")
+    changes = [part(["b", "c"], "p1"), part(["c", "", "\U0001f600"], "p2")]
+    found = _merged([base, *changes], [(1, pa.array(["d", "b"]))], schema)
+    of = [row["recordIndexMetadata"]["partitionName"] for row in found.to_pylist()]
+    assert list(zip(found.column("key").to_pylist(), of, strict=True)) == [
+        ("", "p2"), ("a", "p0"), ("b", "p1"), ("c", "p2"), ("\u00e9", "p0"), ("\U0001f600", "p2"),
+    ]  # fmt: skip
+    # The keys of one file may be there more than once, or in no order.
+    assert _merged([part(["b", "a", "b"], "p0")], [], schema).column("key").to_pylist() == ["a", "b"]
+    assert _merged([part(pa.array([], pa.string()), "p0")], [], schema).num_rows == 0
+    assert _merged([base], [(1, pa.array(base.column("key")))], schema).num_rows == 0
+    assert _merged([base], [(1, pa.array(["a"]))], schema).column("key").to_pylist()[:2] == ["b", "d"]
+    one = _merged([base, changes[0]], [(2, pa.array(["a", "b", "c", "\u00e9", "\U0001f600"]))], schema)
+    assert one.column("key").to_pylist() == ["d"]

@@ -241,12 +241,10 @@ def _merged(
 def _once(rows: pa.RecordBatch, keys: pa.Array) -> pa.RecordBatch:
     """One record per key, in the order of the keys; rows are in the order in which they were written."""
     count = rows.num_rows
-    places = np.arange(count)
-    order = pc.sort_indices(
-        pa.table({"key": keys, "place": places}), sort_keys=[("key", "ascending"), ("place", "ascending")]
-    ).to_numpy()
-    if count < 2:
-        return rows
+    ascending = pc.less(keys.slice(0, max(0, count - 1)), keys.slice(1))
+    if pc.all(ascending, skip_nulls=False, min_count=0).as_py():
+        return rows  # as those of one HFile are
+    order = pc.array_sort_indices(keys).to_numpy()  # stable
     sorted_keys = keys.take(pa.array(order))
     same = np.asarray(pc.equal(sorted_keys.slice(1), sorted_keys.slice(0, count - 1)))
     last = np.flatnonzero(np.append(~same, True))
