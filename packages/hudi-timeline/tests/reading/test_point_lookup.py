@@ -9,6 +9,7 @@ from made_tables import MadeTable, at, file_id
 
 from hudi_format.errors import HudiError, MissingColumnError
 from hudi_index.metadata_table import slice_records
+from hudi_index.record_index import OpenedRecordIndex
 from hudi_timeline.reading import point_lookup
 from hudi_timeline.table import HudiTable
 
@@ -111,6 +112,36 @@ def test_the_record_index_stays_open_until_the_table_changes(tmp_path, monkeypat
     first = table.timeline.completed_writes()[0].time
     assert table.get(["3"], as_of=first).column("v").to_pylist() == [1]
     assert found(table, ["5"], partitions=["b"]) == []
+
+
+def test_of_many_keys_in_all_files_the_index_is_asked_for_a_few(tmp_path, monkeypatch):
+    written(tmp_path).upsert(pa.Table.from_pylist(rows(0, 1), SCHEMA), options=INDEXED)
+    table = HudiTable.open(str(tmp_path / "t"), options={"hoodie.metadata.enable": "true"})
+    asked, locate = [], OpenedRecordIndex.locate
+
+    def counted(self, keys):
+        asked.append(len(keys))
+        return locate(self, keys)
+
+    monkeypatch.setattr(OpenedRecordIndex, "locate", counted)
+
+    def asks(numbers, **more):
+        asked.clear()
+        assert found(table, [*(str(n) for n in numbers), "none"], **more) == sorted(numbers)
+        return asked
+
+    assert asks(range(90, 110)) == [4]  # two for each of two file groups
+    assert asks(range(200)) == [4]
+    assert asks(range(90, 104)) == [15]  # so few are asked for at once
+    # Those of one file group leave the other one alone.
+    damage(table, "b")
+    asked.clear()
+    assert found(table, [str(n) for n in range(40)]) == list(range(40))
+    assert asked == [4, 40]
+    # It is the only one among the partitions that are asked for.
+    asked.clear()
+    assert found(table, [str(n) for n in range(40)], partitions=["a"]) == list(range(40))
+    assert asked == [2]
 
 
 def test_log_blocks_of_the_index_are_read_whether_they_are_held_or_not(tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ from functools import partial
 from threading import Lock
 from typing import Any, TypeAlias, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -55,6 +56,9 @@ LOOKS = 3
 """How often a look-up begins again where the table is cleaned under it."""
 KEPT_CHUNKS = 20_000
 """Column chunks of files whose layouts are kept."""
+# Of so many keys for each file group the index is asked for a few first: where these are in most of the file groups,
+# it would take a block for every key to say that nearly all files are to be read.
+_MANY_PER_GROUP, _ASKED_PER_GROUP, _MOST_GROUPS = 8, 2, 0.75
 
 
 def newest_rows(
@@ -187,7 +191,9 @@ class KeptIndex:
                     self._index, self._tasks = _opened(scan_of)
                     # Files that are listed while the table changes may be of a later state.
                     self._state = state if self._state_is(now) else None
-                told = None if self._index is None else self._index.locate(wanted)
+                told = None
+                if self._index is not None and not self._in_most_files(self._index, wanted, among):
+                    told = self._index.locate(wanted)
             except UNUSABLE as e:
                 self._state = None
                 warnings.warn(f"{now.storage.uri}: the record index cannot be used: {e}", stacklevel=5)
@@ -204,6 +210,15 @@ class KeptIndex:
         found = [t for t in side_by_side(read_whole, chosen, _threads(now.storage), "hudi-get") if t.num_rows]
         _say_lost(now.storage, told, found, among)
         return found
+
+    def _in_most_files(self, index: OpenedRecordIndex, wanted: pa.Array, among: set[str] | None) -> bool:
+        """Whether some of many keys are in most of the file groups, so that looking through these is less work."""
+        groups = {g for g in self._tasks if among is None or g[0] in among}
+        if not groups or len(wanted) < _MANY_PER_GROUP * len(groups):
+            return False
+        asked = np.linspace(0, len(wanted) - 1, _ASKED_PER_GROUP * len(groups)).astype(np.int64)
+        told = index.locate(wanted.take(pa.array(asked)))
+        return len(groups.intersection(told.groups)) >= _MOST_GROUPS * len(groups)
 
     def _state_is(self, now: TableSnapshot) -> bool:
         return _state_of(open_snapshot(now.storage, commits=now.commits)) == _state_of(now)
