@@ -76,3 +76,27 @@ def test_negative_numbers_and_missing_fields_are_refused():
         number_of([(1, I64, varint(3))], 1)
     with pytest.raises(ValueError, match="missing"):
         raw_of([], 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "length"),
+    [
+        (I64, b"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01rest", 10),
+        (3, b"\xff.", 1),
+        (7, b"12345678.", 8),
+        (BINARY, varint(300) + b"x" * 301, 302),
+        (12, b"\x11\x12\x04\x02\x06\x00.", 6),  # two booleans, and the field 1 far from them
+        (9, b"\x31\x01\x02\x01.", 4),  # three booleans of a byte each
+        (9, b"\xf5" + varint(200) + b"\x02" * 201, 203),
+        (10, b"\x1c\x00.", 2),
+        (11, b"\x00.", 1),
+        (11, b"\x02\x85\x01a\x02\x01b\x04.", 8),
+    ],
+)
+def test_every_kind_of_value_is_skipped_to_its_end_and_not_beyond_the_data(kind, data, length):
+    cursor = Cursor(data)
+    cursor.skip(kind)
+    assert cursor.at == length
+    for end in range(length):
+        with pytest.raises(ValueError, match="cut off"):
+            Cursor(data[:end]).skip(kind)

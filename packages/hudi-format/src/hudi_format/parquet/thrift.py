@@ -63,14 +63,11 @@ class Cursor:
         return self.data[self.at - 1]
 
     def varint(self) -> int:
-        value = shift = 0
-        while shift < 64:
-            byte = self._byte()
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-        raise ValueError("a number of more than 64 bits")
+        try:
+            value, self.at = _varint_at(self.data, self.at)
+        except IndexError:
+            raise ValueError("it is cut off") from None
+        return value
 
     def list_head(self) -> tuple[int, int]:
         """Number and type of a list's elements."""
@@ -97,53 +94,104 @@ class Cursor:
             raise ValueError("Thrift's type 0")
         return (self.varint() >> 1 if byte < 16 else last + (byte >> 4)), byte & 15
 
-    def fields(self, depth: int = 0) -> Fields:
+    def fields(self) -> Fields:
         """Fields of a struct."""
         out: Fields = []
-        last = 0
-        while True:
-            number, kind = self.field(last)
-            if not kind:
-                break
-            begin = self.at
-            if kind not in BOOLEANS:  # a field's own boolean is its type
-                self.skip(kind, depth)
-            out.append((number, kind, self.data[begin : self.at]))
-            last = number
+        data, at, number = self.data, self.at, 0
+        try:
+            while byte := data[at]:
+                kind = byte & 15
+                if not kind:
+                    raise ValueError("Thrift's type 0")
+                if byte > 15:
+                    number += byte >> 4
+                    at += 1
+                else:
+                    number, at = _varint_at(data, at + 1)
+                    number >>= 1
+                begin = at
+                if kind not in BOOLEANS:  # a field's own boolean is its type
+                    at = _behind(data, at, kind, 0)
+                out.append((number, kind, data[begin:at]))
+        except IndexError:
+            raise ValueError("it is cut off") from None
+        self.at = at + 1
         return out
 
-    def skip(self, kind: int, depth: int = 0) -> None:
+    def skip(self, kind: int) -> None:
         """Skip a value."""
-        if depth > _DEEPEST:
-            raise ValueError("nested too deeply")
-        if kind == BYTE or kind in BOOLEANS:
-            self._byte()
-        elif kind in _VARINTS:
-            self.varint()
-        elif kind == DOUBLE:
-            self._forward(8)
-        elif kind == BINARY:
-            self._forward(self.varint())
-        elif kind in LISTS:
-            count, inner = self.list_head()
-            for _ in range(count):
-                self.skip(inner, depth + 1)
-        elif kind == STRUCT:
-            self.fields(depth + 1)
-        elif kind == MAP:
-            count = self.varint()
-            if count:
-                kinds = self._byte()
-                for _ in range(count):
-                    self.skip(kinds >> 4, depth + 1)
-                    self.skip(kinds & 15, depth + 1)
-        else:
-            raise ValueError(f"Thrift's type {kind}")
+        try:
+            self.at = _behind(self.data, self.at, kind, 0)
+        except IndexError:
+            raise ValueError("it is cut off") from None
 
-    def _forward(self, length: int) -> None:
-        if length > len(self.data) - self.at:
-            raise ValueError("it is cut off")
-        self.at += length
+
+# Footers have thousands of values that nobody looks at: they are walked over by places, without a call for each byte.
+
+
+def _behind(data: bytes, at: int, kind: int, depth: int) -> int:
+    """Place behind a value; IndexError where the bytes end before it."""
+    if depth > _DEEPEST:
+        raise ValueError("nested too deeply")
+    if kind in _VARINTS:
+        return _behind_varint(data, at)
+    if kind == BINARY:
+        length, at = _varint_at(data, at)
+        return _forward(data, at, length)
+    if kind == STRUCT:
+        while byte := data[at]:
+            inner = byte & 15
+            if not inner:
+                raise ValueError("Thrift's type 0")
+            at = at + 1 if byte > 15 else _behind_varint(data, at + 1)
+            if inner not in BOOLEANS:
+                at = _behind(data, at, inner, depth + 1)
+        return at + 1
+    if kind == BYTE or kind in BOOLEANS:
+        return _forward(data, at, 1)
+    if kind == DOUBLE:
+        return _forward(data, at, 8)
+    if kind in LISTS:
+        head = data[at]
+        count, at = (head >> 4, at + 1) if head < 0xF0 else _varint_at(data, at + 1)
+        for _ in range(count):
+            at = _behind(data, at, head & 15, depth + 1)
+        return at
+    if kind == MAP:
+        count, at = _varint_at(data, at)
+        if count:
+            kinds = data[at]
+            at += 1
+            for _ in range(count):
+                at = _behind(data, at, kinds >> 4, depth + 1)
+                at = _behind(data, at, kinds & 15, depth + 1)
+        return at
+    raise ValueError(f"Thrift's type {kind}")
+
+
+def _behind_varint(data: bytes, at: int) -> int:
+    for place in range(at, at + 10):
+        if data[place] < 0x80:
+            return place + 1
+    raise ValueError("a number of more than 64 bits")
+
+
+def _varint_at(data: bytes, at: int) -> tuple[int, int]:
+    """A number, and the place behind it."""
+    value = data[at]
+    if value < 0x80:
+        return value, at + 1
+    end = _behind_varint(data, at)
+    value = 0
+    for place in range(end - 1, at - 1, -1):
+        value = value << 7 | data[place] & 0x7F
+    return value, end
+
+
+def _forward(data: bytes, at: int, length: int) -> int:
+    if length > len(data) - at:
+        raise IndexError
+    return at + length
 
 
 def once(fields: Fields) -> Fields:
