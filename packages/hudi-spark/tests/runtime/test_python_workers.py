@@ -1,14 +1,16 @@
-"""Python workers do not read the directories of Spark's archives again for each task."""
+"""What Python workers leave at the end of a task: no memory, and nothing that the next one would read again."""
 
 from __future__ import annotations
 
 import importlib
 import os
+import subprocess
 import sys
 import zipfile
 import zipimport
 
 import pyarrow as pa
+import pytest
 
 from hudi_spark.runtime.python_workers import forget_archives, in_workers
 
@@ -53,3 +55,31 @@ def test_a_worker_that_has_run_a_task_begins_the_next_without_them(spark):
         assert all(found == 0 for pid, found in rows if pid in seen)
         seen.update(pid for pid, _ in rows)
     assert again
+
+
+# 130 MB of text, all given up before the task ends.
+TASK = """
+import os
+import pyarrow as pa
+from hudi_spark.runtime.python_workers import _InWorker
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+def work(batches):
+    held = [batch.column(0).cast(pa.string()) for batch in batches for _ in range(200)]
+    yield pa.record_batch({"n": pa.array([len(held)])})
+
+task, batch = _InWorker(work), pa.record_batch({"n": pa.array(range(100_000))})
+list(task([batch.slice(0, 1)]))
+before = resident()
+assert [b.column(0).to_pylist() for b in task([batch])] == [[200]]
+print((resident() - before) >> 20)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="resident memory is read from /proc")
+def test_a_worker_gives_back_what_a_task_took():
+    done = subprocess.run([sys.executable, "-c", TASK], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 40

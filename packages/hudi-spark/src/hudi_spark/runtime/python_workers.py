@@ -50,3 +50,5 @@ class _InWorker:
             yield from self.work(map(whole_batch, batches))
         finally:
             forget_archives()
+            # Spark keeps the process for a later task: what Arrow holds of this one would stay resident beside the JVM.
+            pa.default_memory_pool().release_unused()
