@@ -167,7 +167,8 @@ def base_files(table: Path) -> list[str]:
     """Those of the newest slices."""
     from hudi_timeline import HudiTable
 
-    return [str(table / path) for path in HudiTable.open(str(table)).inspect.files()["path"].to_pylist()]
+    paths = HudiTable.open(str(table)).inspect.files()["path"].to_pylist()
+    return [str(table / path) for path in paths if path.endswith(".parquet")]
 
 
 class Peak:
