@@ -1,5 +1,7 @@
 """Rows in every form in which callers have them, as the same Arrow data; and what is no table."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -59,6 +61,14 @@ def test_dicts_are_maps_where_the_table_says_so():
     assert found.schema.field("s").type == schema.field("s").type
     assert asked
     as_reader({"n": [1]}, lambda: pytest.fail("values that say what they are ask for nothing"))
+
+
+@pytest.mark.parametrize("data", ["rows.csv", Path("rows.parquet")])
+def test_a_path_is_told_what_opens_it(data):
+    with pytest.raises(SchemaError, match="cannot read rows from") as e:
+        as_reader(data)
+    assert "dataset(path)" in e.value.remedy
+    assert "hudi import" in e.value.remedy
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
@@ -83,7 +84,9 @@ def _unreadable(data: object) -> SchemaError:
         "an empty list has no columns"
         if isinstance(data, list) and not data
         else f"cannot read rows from {type(data).__name__}",
-        remedy="give a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars DataFrame, any "
+        remedy="open the files, e.g. with pyarrow.dataset.dataset(path) or polars.scan_csv(path), or use `hudi import`."
+        if isinstance(data, (str, PurePath))
+        else "give a pyarrow Table, RecordBatchReader or Dataset, a pandas or polars DataFrame, any "
         "object with __arrow_c_stream__, or a list of dicts.",
     )
 
