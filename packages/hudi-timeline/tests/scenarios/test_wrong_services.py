@@ -111,6 +111,11 @@ CALLS = {
         t.uri + "-2", [{"id": "a", "p": {"x": 1}}], key="id", partition_by="p"
     ),
     "a file for a table": lambda t: write_hudi(t.uri + "/.hoodie/hoodie.properties", rows("x"), key="id"),
+    "a table among the files of another": lambda t: write_hudi(t.uri + "/.hoodie/x", rows("x"), key="id"),
+    "an empty table among the files of another": lambda t: HudiTable.create(
+        t.uri + "/.hoodie/x", rows("x"), record_keys="id"
+    ),
+    "expressions that are no JSON": lambda t: t.upsert(rows("x"), options={"hudi.merge": "{'n': 'sum'}"}),
     "below a file": lambda t: write_hudi(t.uri + "/.hoodie/hoodie.properties/t", rows("x"), key="id"),
     "a name that no folder can have": lambda t: write_hudi(t.uri + "x" * 300, rows("x"), key="id"),
     "a lock that is a function": lambda t: HudiTable.open(

@@ -355,7 +355,11 @@ def parse_merge(text: str) -> CustomMerge:
         try:
             given = loads(text)
         except (ValueError, RecursionError) as e:
-            raise InvalidOptionError(f"{MERGE} is not a JSON object: {e}", option=MERGE) from None
+            raise InvalidOptionError(
+                f"{MERGE} is not a JSON object: {e}",
+                remedy='give \'module:name\' of a Python function, or a JSON object such as {"count": "sum"}.',
+                option=MERGE,
+            ) from None
         if ":" in str(given.get("function")):
             return _with_function(given)
         wrong = [v for v in given.values() if v not in NAMES]

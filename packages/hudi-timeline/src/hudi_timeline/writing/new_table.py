@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from hudi_format.errors import ConflictingOptionError, MissingColumnError, UnknownPartitionError
+from hudi_format.errors import (
+    ConflictingOptionError,
+    MissingColumnError,
+    NotAHudiTableError,
+    UnknownPartitionError,
+)
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.timestamp_based import STORED
 from hudi_format.merge.user_merger import MERGE, PAYLOAD
@@ -38,8 +43,15 @@ def table_properties(
 
     Raises:
         MissingColumnError: no table name.
+        NotAHudiTableError: a path among the files of another table's timeline.
         ConflictingOptionError: a logging mode of change data capture, which is not asked for.
     """
+    if table_config.META_FOLDER in storage.uri.split("/"):
+        raise NotAHudiTableError(
+            f"the path is inside of {table_config.META_FOLDER}, where a table keeps its own files",
+            table=storage.uri,
+            remedy="give a path outside of other tables; nothing was written.",
+        )
     if not config.table_name:
         raise MissingColumnError(
             "the table does not exist yet and has no name",

@@ -139,7 +139,7 @@ def plan_write(
     engine: Engine[Any, Any], storage: Storage, data: Any, config: WriteConfig, mode: str
 ) -> Plan | None:
     """The plan; None where mode "ignore" keeps a table."""
-    mode = _mode(mode)
+    mode = mode_of(mode)
     table = _existing(storage, config.transaction)
     if table is not None and mode == ERROR:
         raise TableExistsError(
@@ -151,7 +151,8 @@ def plan_write(
     return plan_for(engine, storage, data, config, table, mode)
 
 
-def _mode(mode: str) -> str:
+def mode_of(mode: str) -> str:
+    """A save mode under its own name; InvalidOptionError for one that is none."""
     known = MODES.get(mode.lower())
     if known is None:
         raise InvalidOptionError(
