@@ -1,6 +1,7 @@
 """format("hudi") on readers and writers: what is diverted, what is left alone, what is refused."""
 
 import logging
+from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -59,6 +60,32 @@ def test_everything_may_be_given_to_save_and_load(spark, rows, trips, path):
 def test_the_path_may_be_an_option(spark, rows, trips, path):
     rows.write.format("hudi").options(**trips, path=path).mode("append").save()
     assert spark.read.format("hudi").load(path).count() == 2
+
+
+def test_a_path_may_be_one_of_pathlib(spark, rows, trips, path):
+    rows.write.format("hudi").options(**trips).mode("append").save(Path(path))
+    assert spark.read.format("hudi").load(Path(path)).count() == 2
+    assert spark.read.format("hudi").load([Path(path)]).count() == 2
+
+
+@pytest.mark.req("QR-18")
+def test_a_table_is_named_by_its_path(spark, written):
+    for table in (spark.table, spark.read.table, spark.read.format("hudi").table):
+        assert sorted(r.id for r in table(f"hudi.`{written}`").collect()) == ["a", "b"]
+    old = (
+        spark.read.option("hoodie.datasource.query.type", "snapshot")
+        .schema("city string")
+        .table(f"HUDI.`{written}`")
+    )
+    assert old.columns == ["city"]
+
+
+def test_other_tables_are_left_alone_by_name(spark, rows):
+    rows.createOrReplaceTempView("plain_rows")
+    assert spark.table("plain_rows").count() == spark.read.table("plain_rows").count() == 2
+    for write in (rows.writeTo("nowhere").append, lambda: rows.write.insertInto("nowhere")):
+        with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+            write()
 
 
 def test_hudi_may_be_the_sessions_default_format(spark, rows, trips, path):

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from hudi_format.errors import UnsupportedError
-from hudi_spark.refused_sql import may_concern_hudi, refuse_sql, refuse_versions
+from hudi_spark.refused_sql import (
+    may_concern_hudi,
+    path_named,
+    refuse_name,
+    refuse_sql,
+    refuse_versions,
+    refuse_views_as_of,
+)
 
 VIEWS = {"trips": ["_hoodie_record_key", "id"], "others": ["id"]}
 SPARK: Any = SimpleNamespace(
@@ -26,6 +33,9 @@ SPARK: Any = SimpleNamespace(
         ("update hudi.`/t` set a = 1", "read the rows"),
         ("delete from hudi.`/t`", "operation=delete"),
         ("merge into hudi.`/t` t using s on t.id = s.id when matched then delete", "merge("),
+        ("merge with schema evolution into trips using s on true when matched then delete", "merge("),
+        ("select * from hudi_metadata('/t')", "inspect.files()"),
+        ("select * from HUDI_QUERY_TIMELINE ('/t', true)", "inspect.timeline()"),
         ("update trips set a = 1", "read the rows"),
         ("delete from `trips` where id = 1", "operation=delete"),
         ("merge into trips using s on true when matched then delete", "merge("),
@@ -70,3 +80,32 @@ def test_versions_are_no_instants(text):
     with pytest.raises(UnsupportedError, match="instants"):
         refuse_versions(text)
     refuse_versions(f"select '{text[:20]}'")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["select * from trips timestamp as of '2024-01-01'", "select 1 from a join `trips` version as of 2"],
+)
+def test_a_view_of_a_hudi_table_has_no_time_travel(text):
+    assert may_concern_hudi(text)
+    with pytest.raises(UnsupportedError, match="no time travel") as e:
+        refuse_views_as_of(SPARK, text)
+    assert "as.of.instant" in e.value.remedy
+    refuse_views_as_of(SPARK, text.replace("trips", "others"))
+    refuse_views_as_of(SPARK, f"select {text[14:]!r}")
+
+
+def test_names_of_tables_by_path():
+    assert path_named("hudi.`/a b/t`") == path_named(" `HUDI` . `/a b/t`") == "/a b/t"
+    assert path_named("org.apache.hudi.`s3://b/t`") == "s3://b/t"
+    for other in ("trips", "hudi.trips", "db.hudi.`x`", "parquet.`/t`", 3, None):
+        assert path_named(other) is None
+
+
+def test_calls_that_name_a_hudi_table_are_refused():
+    for name in ("trips", "`trips`", "hudi.`/t`"):
+        with pytest.raises(UnsupportedError, match="insertInto") as e:
+            refuse_name(SPARK, name, "insertInto()", "insert")
+        assert "df.write" in e.value.remedy
+    for name in ("others", "nowhere", "parquet.`/t`", "db.trips"):
+        refuse_name(SPARK, name, "insertInto()", "insert")

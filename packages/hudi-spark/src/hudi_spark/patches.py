@@ -10,7 +10,8 @@ Source: spec "What PySpark lets a Python-only package do", section 5.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -21,17 +22,21 @@ from pyspark.sql import SparkSession, readwriter
 from pyspark.sql.catalog import Catalog
 from pyspark.sql.streaming import readwriter as streams
 
-from hudi_format.errors import UnsupportedError
+from hudi_format.errors import OptionError, UnsupportedError
 from hudi_spark.reading.reader import load_frame
 from hudi_spark.reading.sql import query_by_path, temporary_view
 from hudi_spark.refused_sql import (
     LOAD,
     SAVE,
+    STREAM_LOAD,
     STREAM_WRITE,
     may_concern_hudi,
+    path_named,
+    refuse_name,
     refuse_sql,
     refuse_table,
     refuse_versions,
+    refuse_views_as_of,
 )
 from hudi_spark.runtime.java_errors import error_of
 from hudi_spark.runtime.options import add_option, has_bundle, is_hudi, take_option
@@ -40,6 +45,7 @@ from hudi_spark.streaming.spark35_stream import CHECKPOINT, following, load_stre
 from hudi_spark.streaming.table_stream import with_allowed_merge
 from hudi_spark.writing.writer import save_frame
 from hudi_timeline.options.table_options import MERGE
+from hudi_timeline.writing.write_plan import mode_of
 
 DEFAULT_FORMAT = "spark.sql.sources.default"
 _NOTES = "_hudi_notes"
@@ -123,6 +129,20 @@ def _note_layout(name: str) -> Callable[..., None]:
     return take
 
 
+def _as_text(path: Any) -> Any:
+    """A path as text, or several; pathlib's paths are taken too."""
+    if path is None or isinstance(path, str):
+        return path
+    if isinstance(path, os.PathLike):
+        return os.fspath(path)
+    if isinstance(path, Iterable) and not isinstance(path, (bytes, Mapping)):
+        return [_as_text(p) for p in path]
+    raise OptionError(
+        f"a path must be text, not {type(path).__name__}: {path!r:.80}",
+        remedy="give it as text, or as a pathlib.Path.",
+    )
+
+
 # --- methods that act ------------------------------------------------------------------------------------
 
 
@@ -156,7 +176,7 @@ def _save(original: Method) -> Method:
         given = dict(notes.options)
         path_option = take_option(given, "path")
         save_frame(
-            self._df, path or path_option, given,
+            self._df, _as_text(path) or path_option, given,
             mode=notes.mode, partition_by=notes.partition_by, layout=notes.layout,
         )  # fmt: skip
 
@@ -175,7 +195,7 @@ def _load(original: Method) -> Method:
         given = dict(notes.options)
         path_option = take_option(given, "path")
         chosen = schema if schema is not None else notes.schema
-        return load_frame(self._spark, path or path_option, given, schema=chosen)
+        return load_frame(self._spark, _as_text(path) or path_option, given, schema=chosen)
 
     return load
 
@@ -187,6 +207,7 @@ def _load_stream(original: Method) -> Method:
     ) -> Any:
         if not _wants_hudi(self, format) or has_bundle(self._spark):
             return original(self, path, format, schema, **options)
+        path = _as_text(path)
         _note_options(notes_of(self), **options)
         notes = notes_of(self)
         given = dict(notes.options)
@@ -245,17 +266,65 @@ def _refuse(spark: SparkSession, what: str, remedy: str) -> None:
         raise UnsupportedError(f"{what} is not supported yet", remedy=remedy)
 
 
-def _refusing_by_name(what: str, remedy: str) -> Callable[[Method], Method]:
+def _refusing_by_name(what: str, remedy: str, verb: str) -> Callable[[Method], Method]:
     """Wrapper like `_refusing` for calls that name a table, where the default format is unknown."""
 
     def wrap(original: Method) -> Method:
         @functools.wraps(original)
-        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def method(self: Any, tableName: str, *args: Any, **kwargs: Any) -> Any:
             if is_hudi(notes_of(self).format):
-                _refuse(self._spark, what, remedy)
-            return original(self, *args, **kwargs)
+                _refuse(self._spark, f"{what} with format('hudi')", remedy)
+            if not has_bundle(self._spark):
+                refuse_name(self._spark, tableName, what, verb)
+            return original(self, tableName, *args, **kwargs)
 
         return method
+
+    return wrap
+
+
+def _table(original: Method) -> Method:
+    """Wrapper of reads by name, of sessions and of readers: hudi.`path` is a name too."""
+
+    @functools.wraps(original)
+    def table(self: Any, tableName: str) -> Any:
+        spark = self if isinstance(self, SparkSession) else self._spark
+        path = path_named(tableName)
+        if spark is not self and path is None and is_hudi(notes_of(self).format):
+            _refuse(spark, "read.format('hudi').table()", LOAD)
+        if path is None or has_bundle(spark):
+            return original(self, tableName)
+        notes = Notes() if spark is self else notes_of(self)
+        return load_frame(spark, path, dict(notes.options), schema=notes.schema)
+
+    return table
+
+
+def _mode(original: Method) -> Method:
+    """Wrapper of `mode`, which from Spark 4 on refuses by itself what is none."""
+
+    @functools.wraps(original)
+    def mode(self: Any, saveMode: str | None) -> Any:
+        if saveMode is not None and is_hudi(notes_of(self).format):
+            mode_of(saveMode)
+        result = original(self, saveMode)
+        _note_mode(notes_of(self), saveMode)
+        return result
+
+    return mode
+
+
+def _naming(call: str, verb: str) -> Callable[[Method], Method]:
+    """Wrapper of writers' constructors, whose frame goes into a table by name."""
+
+    def wrap(original: Method) -> Method:
+        @functools.wraps(original)
+        def begin(self: Any, df: Any, table: str, *args: Any, **kwargs: Any) -> None:
+            if not has_bundle(df.sparkSession):
+                refuse_name(df.sparkSession, table, call, verb)
+            original(self, df, table, *args, **kwargs)
+
+        return begin
 
     return wrap
 
@@ -280,6 +349,7 @@ def _sql(original: Method) -> Method:
                 if made is not None:
                     return made
             refuse_versions(sqlQuery)
+            refuse_views_as_of(self, sqlQuery)
             found = query_by_path(self, sqlQuery, lambda text: original(self, text, *args, **kwargs))
             if found is not None:
                 return found
@@ -331,9 +401,9 @@ _PATCHES: tuple[tuple[type | ModuleType, str, Callable[[Method], Method]], ...] 
     (readwriter.DataFrameReader, "option", _noting(_note_option)),
     (readwriter.DataFrameReader, "options", _noting(_note_options)),
     (readwriter.DataFrameReader, "load", _load),
-    (readwriter.DataFrameReader, "table", _refusing_by_name("read.format('hudi').table()", LOAD)),
+    (readwriter.DataFrameReader, "table", _table),
     (readwriter.DataFrameWriter, "format", _noting(_note_format)),
-    (readwriter.DataFrameWriter, "mode", _noting(_note_mode)),
+    (readwriter.DataFrameWriter, "mode", _mode),
     (readwriter.DataFrameWriter, "option", _noting(_note_option)),
     (readwriter.DataFrameWriter, "options", _noting(_note_options)),
     (readwriter.DataFrameWriter, "partitionBy", _noting(_note_partition_by)),
@@ -342,13 +412,19 @@ _PATCHES: tuple[tuple[type | ModuleType, str, Callable[[Method], Method]], ...] 
     (readwriter.DataFrameWriter, "clusterBy", _noting(_note_layout("clusterBy"))),
     (readwriter.DataFrameWriter, "save", _save),
     (readwriter.DataFrameWriter, "saveAsTable", _refusing("saveAsTable() with format('hudi')", SAVE)),
-    (readwriter.DataFrameWriter, "insertInto", _refusing_by_name("insertInto() with format('hudi')", SAVE)),
+    (readwriter.DataFrameWriter, "insertInto", _refusing_by_name("insertInto()", SAVE, "insert")),
+    (readwriter.DataFrameWriterV2, "__init__", _naming("writeTo()", "insert")),
     (readwriter.DataFrameWriterV2, "using", _using),
     (streams.DataStreamReader, "format", _noting(_note_format)),
     (streams.DataStreamReader, "schema", _noting(_note_schema)),
     (streams.DataStreamReader, "option", _noting(_note_option)),
     (streams.DataStreamReader, "options", _noting(_note_options)),
     (streams.DataStreamReader, "load", _load_stream),
+    (
+        streams.DataStreamReader,
+        "table",
+        _refusing_by_name("readStream.table()", STREAM_LOAD, ""),
+    ),
     (streams.DataStreamWriter, "format", _noting(_note_format)),
     (streams.DataStreamWriter, "option", _noting(_note_option)),
     (streams.DataStreamWriter, "options", _noting(_note_options)),
@@ -360,9 +436,15 @@ _PATCHES: tuple[tuple[type | ModuleType, str, Callable[[Method], Method]], ...] 
         _start("writeStream.format('hudi').toTable()", STREAM_WRITE),
     ),
     (SparkSession, "sql", _sql),
+    (SparkSession, "table", _table),
     (Catalog, "createTable", _create_table),
     (captured, "convert_exception", _converting),
 )
+
+if HAS_DATA_SOURCES:  # mergeInto came with them
+    from pyspark.sql.merge import MergeIntoWriter
+
+    _PATCHES += ((MergeIntoWriter, "__init__", _naming("mergeInto()", "merge")),)
 
 _originals: dict[tuple[type | ModuleType, str], tuple[Method, Method]] = {}
 _active = False

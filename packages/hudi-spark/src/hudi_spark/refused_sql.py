@@ -24,20 +24,29 @@ STREAM_WRITE = (
     "use writeStream.foreachBatch(f), where f(df, id) does df.write.format('hudi').options(...)"
     ".mode('append').save(path)."
 )
+STREAM_LOAD = "use spark.readStream.format('hudi').load(path)."
 LOAD = "use spark.read.format('hudi').load(path), and createOrReplaceTempView(name) for SQL on it."
 
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _TABLE = re.compile(r"\busing\s+`?(?:org\.apache\.)?hudi`?(?!\w)", re.IGNORECASE)
 _VIEW = re.compile(r"\A\s*create\s+(?:or\s+replace\s+)?(?:global\s+)?temp(?:orary)?\s+view\b", re.IGNORECASE)
 _PATH = re.compile(r"\b(?:hudi\s*\.\s*`|hudi_table_changes\s*\(|hudi_query\s*\()", re.IGNORECASE)
+_FUNCTION = re.compile(r"\b(?P<name>hudi_(?:filesystem_view|metadata|query_timeline))\s*\(", re.IGNORECASE)
+_VIEW_AS_OF = re.compile(
+    r"\b(?:from|join)\s+(?P<name>`[^`]+`|\w+)\s+(?:for\s+(?:system_)?)?(?:timestamp|version|time)\s+as\s+of\b",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(r"\s*`?(?:org\.apache\.)?hudi`?\s*\.\s*`([^`]+)`\s*", re.IGNORECASE)
 _VERSION = re.compile(r"\bhudi\s*\.\s*`[^`]*`\s+(?:for\s+(?:system_)?)?version\s+as\s+of\b", re.IGNORECASE)
 _CALL = re.compile(r"\A\s*call\s+(?:\w+\s*\.\s*)*(?P<name>\w+)\s*\(", re.IGNORECASE)
 _CHANGE = re.compile(
-    r"(?:\A|\)|\bas\s+select\b.*?)\s*(?P<verb>update|delete\s+from|merge\s+into|insert\s+(?:into|overwrite)(?:\s+table)?)"
+    r"(?:\A|\)|\bas\s+select\b.*?)\s*(?P<verb>update|delete\s+from|merge\s+(?:with\s+schema\s+evolution\s+)?into|insert\s+(?:into|overwrite)(?:\s+table)?)"
     r"\s+(?P<name>(?:`[^`]+`|\w+)(?:\s*\.\s*(?:`[^`]+`|\w+))*+)(?=\s|\(|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
-_MAY_CONCERN_HUDI = re.compile(r"hudi|\A\s*(?:call|update|delete|merge|insert|with)\b", re.IGNORECASE)
+_MAY_CONCERN_HUDI = re.compile(
+    r"hudi|\A\s*(?:call|update|delete|merge|insert|with)\b|\bas\s+of\b", re.IGNORECASE
+)
 
 _ROWS = {
     "update": "read the rows, change them, and " + SAVE,
@@ -48,7 +57,12 @@ _ROWS = {
     "insert": SAVE,
     "alter": "use HudiTable.open(path).alter() of hudi_timeline, or the command `hudi alter`.",
 }
-# What Apache Hudi's procedures are here.
+# What Apache Hudi's functions and procedures are here.
+_FUNCTIONS = {
+    "hudi_filesystem_view": "inspect.files()",
+    "hudi_metadata": "inspect.files()",
+    "hudi_query_timeline": "inspect.timeline()",
+}
 _PROCEDURES = {
     "show_commits": "history()", "show_timeline": "inspect.timeline()", "show_rollbacks": "inspect.rollbacks()",
     "show_commit_files": "inspect.commit_files(instant)",
@@ -84,6 +98,21 @@ def refuse_versions(text: str) -> None:
         )
 
 
+def refuse_views_as_of(spark: SparkSession, text: str) -> None:
+    """Refuse time travel through a view of a Hudi table, whose state is that of its frame.
+
+    Raises:
+        UnsupportedError: naming the way to do it.
+    """
+    for found in _VIEW_AS_OF.finditer(_QUOTED.sub("''", text)):
+        if _is_view_of_hudi(spark, found["name"]):
+            raise UnsupportedError(
+                f"{found['name']} is a view of a Hudi table, and a view has no time travel",
+                remedy="use hudi.`path` TIMESTAMP AS OF '...', or make the view from load(path) with the option "
+                "as.of.instant.",
+            )
+
+
 def refuse_sql(spark: SparkSession, text: str) -> None:
     """Refuse statements that need what is not here; others pass.
 
@@ -102,6 +131,13 @@ def refuse_sql(spark: SparkSession, text: str) -> None:
         raise UnsupportedError(
             "SQL on tables USING hudi is not supported yet", remedy=f"{SAVE} For queries {LOAD}"
         )
+    function = _FUNCTION.search(bare)
+    if function is not None:
+        name = function["name"].lower()
+        raise UnsupportedError(
+            f"{name}(), a function of Apache Hudi, is not supported yet",
+            remedy=f"use {_FUNCTIONS[name]} of hudi_timeline.HudiTable.open(path).",
+        )
     if _PATH.search(bare):
         first = bare.split(None, 1)[0].lower()
         remedy = _ROWS.get(verb or first, LOAD)
@@ -110,6 +146,30 @@ def refuse_sql(spark: SparkSession, text: str) -> None:
         raise UnsupportedError(
             f"{verb.upper()} on {change['name']}, a view of a Hudi table, is not supported yet",
             remedy=_ROWS[verb],
+        )
+
+
+def path_named(name: object) -> str | None:
+    """Path of a table that is named as SQL names it, hudi.`path`; None for other names."""
+    found = _NAMED.fullmatch(name) if isinstance(name, str) else None
+    return None if found is None else found[1]
+
+
+def refuse_name(spark: SparkSession, name: str, call: str, verb: str) -> None:
+    """Refuse a call that names a Hudi table as SQL does: by path, or as a view of its rows.
+
+    Args:
+        verb: what the call does, as a statement would: insert, merge, or "" for one that reads.
+
+    Raises:
+        UnsupportedError: naming the call, and what to do instead.
+    """
+    by_path = path_named(name) is not None
+    if by_path or _is_view_of_hudi(spark, name):
+        kind = "Hudi table by path" if by_path else "view of a Hudi table"
+        raise UnsupportedError(
+            f"{call} on {name}, a {kind}, is not supported yet",
+            remedy=_ROWS.get(verb, STREAM_LOAD),
         )
 
 

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import hudi_spark
 from hudi_format.errors import HudiError
+from hudi_spark.runtime.settings import HAS_DATA_SOURCES
 
 WRITE = "hoodie.datasource.write."
 GOOD = {
@@ -77,10 +79,32 @@ CALLS: dict[str, Call] = {
     "changes of a table": sql("select * from hudi_table_changes('{t}', 'latest_state', 'earliest')"),
     "time travel by version": sql("select * from hudi.`{t}` version as of 3"),
     "a path that is none": sql("select * from hudi.`{new}`"),
+    "merge with schema evolution": sql(
+        "merge with schema evolution into trips t using trips s on t.id = s.id when matched then delete"
+    ),
+    "a function of Apache Hudi": sql("select * from hudi_filesystem_view('{t}')"),
+    "the metadata table's function": sql("select * from hudi_metadata('{t}')"),
+    "time travel of a view": sql("select * from trips timestamp as of '2030-01-01'"),
+    "a version of a view": sql("select * from trips version as of 3"),
     # catalogs and other doors
     "saveAsTable": lambda s, df, t, new: df.write.format("hudi").options(**GOOD).saveAsTable("h7"),
     "saveAsTable with format": lambda s, df, t, new: df.write.saveAsTable("h8", format="hudi"),
     "insertInto": lambda s, df, t, new: df.write.format("hudi").insertInto("trips"),
+    "insertInto a view": lambda s, df, t, new: df.write.insertInto("trips"),
+    "insertInto by path": lambda s, df, t, new: df.write.insertInto(f"hudi.`{t}`", overwrite=True),
+    "writeTo a view": lambda s, df, t, new: df.writeTo("trips").append(),
+    "writeTo by path": lambda s, df, t, new: df.writeTo(f"hudi.`{t}`").overwritePartitions(),
+    "readStream.table": lambda s, df, t, new: s.readStream.table("trips"),
+    "readStream.table by path": lambda s, df, t, new: s.readStream.table(f"hudi.`{t}`"),
+    "read.table of no table": lambda s, df, t, new: s.read.table(f"hudi.`{new}`"),
+    "table of no table": lambda s, df, t, new: s.table(f"hudi.`{new}`"),
+    "toTable": lambda s, df, t, new: (
+        s.readStream.format("rate")
+        .load()
+        .writeStream.format("hudi")
+        .option("checkpointLocation", new)
+        .toTable("h")
+    ),
     "writeTo": lambda s, df, t, new: df.writeTo("h9").using("hudi").create(),
     "read.table": lambda s, df, t, new: s.read.format("hudi").table("trips"),
     "catalog.createTable": lambda s, df, t, new: s.catalog.createTable("h10", path=t, source="hudi"),
@@ -93,7 +117,22 @@ CALLS: dict[str, Call] = {
         .start(t)
     ),
     "bucketBy": lambda s, df, t, new: df.write.format("hudi").options(**GOOD).bucketBy(2, "id").save(t),
+    "sortBy": lambda s, df, t, new: df.write.format("hudi").options(**GOOD).sortBy("id").save(t),
     # writes
+    "a mode that is none": lambda s, df, t, new: (
+        df.write.format("hudi").options(**GOOD).mode("upsert").save(t)
+    ),
+    "a path that is no text": lambda s, df, t, new: save(3, df),  # type: ignore[arg-type]
+    "partitionBy another column": lambda s, df, t, new: (
+        df.write.format("hudi").options(**GOOD).partitionBy("v").mode("append").save(new)
+    ),
+    "partitionBy no column": lambda s, df, t, new: (
+        df.write.format("hudi")
+        .options(**{k: v for k, v in GOOD.items() if "partition" not in k})
+        .partitionBy("date(ts)")
+        .mode("append")
+        .save(new)
+    ),
     "no path": lambda s, df, t, new: df.write.format("hudi").options(**GOOD).mode("append").save(),
     "the default mode": lambda s, df, t, new: df.write.format("hudi").options(**GOOD).save(t),
     "no table name": lambda s, df, t, new: df.write.format("hudi").mode("append").save(new),
@@ -125,6 +164,7 @@ CALLS: dict[str, Call] = {
     "a missing path": lambda s, df, t, new: read(s, new),
     "a folder without a table": lambda s, df, t, new: read(s, os.path.dirname(t)),
     "no path to read": lambda s, df, t, new: s.read.format("hudi").load().collect(),
+    "a number for a path": lambda s, df, t, new: s.read.format("hudi").load(3),  # type: ignore[arg-type]
     "a misspelt option of a read": reading(hoodie__datasource__query__typ="snapshot"),
     "an unknown kind of query": reading(hoodie__datasource__query__type="snap"),
     "a time that is none": reading(as__of__instant="last tuesday"),
@@ -132,6 +172,15 @@ CALLS: dict[str, Call] = {
     "an incremental query without a begin": reading(**INCREMENTAL),
     "both times": reading(**INCREMENTAL, as__of__instant="2024-01-01"),
 }
+if HAS_DATA_SOURCES:
+    CALLS |= {
+        "mergeInto a view": lambda s, df, t, new: (
+            df.mergeInto("trips", F.expr("true")).whenMatched().delete().merge()
+        ),
+        "mergeInto by path": lambda s, df, t, new: df.mergeInto(f"hudi.`{t}`", F.expr("true")),
+        "clusterBy": lambda s, df, t, new: df.write.format("hudi").options(**GOOD).clusterBy("id").save(t),
+        "a variant": lambda s, df, t, new: save(new, df.selectExpr("*", "parse_json('{}') as d")),
+    }
 
 
 def files(root: Path) -> set[str]:
