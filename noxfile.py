@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import lock as versions  # noqa: E402 - it is no installed module
 
 PACKAGES = ("hudi-format", "hudi-index", "hudi-timeline", "hudi-spark")  # in layer order
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 PYSPARKS = {
     name: versions.pinned("pyspark", versions.FOLDER / f"pyspark-{name}.txt") for name in versions.PYSPARKS
 }
