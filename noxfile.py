@@ -465,7 +465,8 @@ def bench_smoke(session: nox.Session) -> None:
     session.run("python", "benchmarks/macro/merge_on_read.py", "--scale", "smoke",
                 "--kinds", "base-heavy", "--engines", "ours,hudi-rs,pyarrow")  # fmt: skip
     session.run("python", "benchmarks/macro/cdc.py", "--scale", "smoke")
-    session.run("python", "benchmarks/macro/mor_writes.py", "--scale", "smoke", "--engines", "ours")
+    session.run("python", "benchmarks/macro/mor_writes.py", "--scale", "smoke", "--engines", "ours,pyarrow",
+                "--index", "BUCKET", "--updates", "8000")  # fmt: skip
     session.run("python", "benchmarks/macro/planning.py", "--scale", "smoke")
     session.run("python", "benchmarks/macro/metadata_commit.py", "--scale", "smoke")
     session.run("python", "benchmarks/macro/point_lookups.py", "--scale", "smoke")
@@ -488,6 +489,7 @@ BENCHMARKS = {
     "cdc-spark": ("cdc.py", "--engine", "spark"),
     "mor-writes-simple": ("mor_writes.py",),
     "mor-writes-bucket": ("mor_writes.py", "--index", "BUCKET"),
+    "mor-writes-bucket-updates": ("mor_writes.py", "--index", "BUCKET", "--updates", "2000000"),
     "planning": ("planning.py",),
     "metadata-commit": ("metadata_commit.py",),
     "point-lookups": ("point_lookups.py",),
