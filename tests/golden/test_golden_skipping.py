@@ -99,7 +99,8 @@ def in_order(rows):
     return sorted(map(repr, rows.to_pylist()))
 
 
-def check(read, seed, count, **more):
+def check(read, seed, count, *, counted=True, **more):
+    """Compare the rows of random filters; gives how many files the indexes left out, where that is counted."""
     every = read.read(**more, meta_columns=True).to_arrow()
     if not every.num_rows:
         return 0
@@ -108,6 +109,8 @@ def check(read, seed, count, **more):
         by_indexes = read.read(filter=predicate, options=BY_INDEXES, **more, meta_columns=True)
         wanted = every.filter(predicate)
         assert in_order(by_indexes.to_arrow()) == in_order(wanted), str(predicate)
+        if not counted:
+            continue
         plain = read.read(filter=predicate, **more, meta_columns=True)
         before = plain.plan.files.num_rows + len(plain.plan.logs)
         skipped += before - by_indexes.plan.files.num_rows - len(by_indexes.plan.logs)
@@ -127,13 +130,13 @@ def test_any_filter_gives_the_same_rows(opened, table):
 @pytest.mark.slow
 @pytest.mark.parametrize("table", EVERY, ids=str)
 def test_any_of_many_filters_gives_the_same_rows(opened, table):
-    check(opened(table), f"{table} many", -(-MANY // len(EVERY)))
+    check(opened(table), f"{table} many", -(-MANY // len(EVERY)), counted=False)
     for question in table.questions(AS_OF):
         # Of a state whose files were partly cleaned, what is left is filtered.
         more = {"as_of": question.instant, "on_missing": "skip"}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            check(opened(table), f"{table} {question.name}", 10, **more)
+            check(opened(table), f"{table} {question.name}", 10, counted=False, **more)
 
 
 @pytest.mark.parametrize("version", ["v6", "v8", "v9"])
