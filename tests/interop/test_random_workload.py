@@ -55,18 +55,23 @@ def apache_agrees(apache, path, work):
     assert_same_rows(found, work.table.read(meta_columns=True).to_arrow(), ["id"])
 
 
-@pytest.mark.parametrize(("seed", "case"), [*enumerate(CASES, SEED)], ids=[*CASES])
-def test_apache_hudi_reads_what_a_random_workload_leaves(apache, tmp_path, seed, case):
-    path = tmp_path / "t"
-    work = Workload(path, seed, CASES[case], 200 if LONG else 50)
-    work.run()
-    apache_agrees(apache, path, work)
-
-
 @pytest.fixture(scope="module")
 def counts():
-    """What the workloads on Spark have done, by case."""
-    return {}
+    """What the workloads have done, by engine and case."""
+    return {"without a JVM": {}, "on Spark": {}}
+
+
+def done(work):
+    return work.merged, work.altered, work.built, work.resized, work.told
+
+
+@pytest.mark.parametrize(("seed", "case"), [*enumerate(CASES, SEED)], ids=[*CASES])
+def test_apache_hudi_reads_what_a_random_workload_leaves(apache, tmp_path, counts, seed, case):
+    path = tmp_path / "t"
+    work = Workload(path, seed, CASES[case], 200 if LONG else 50)
+    work.run(every_kind=False)
+    apache_agrees(apache, path, work)
+    counts["without a JVM"][case] = done(work)
 
 
 @pytest.mark.parametrize(("seed", "case"), [*enumerate(ON_SPARK, SEED + 10)], ids=[*ON_SPARK])
@@ -77,10 +82,11 @@ def test_a_random_workload_on_spark_agrees_with_the_model_and_with_apache_hudi(
     work = SparkWorkload(session, path, seed, CASES[case], 200 if LONG else ON_SPARK[case])
     work.run(every_kind=False)
     apache_agrees(apache, path, work)
-    counts[case] = (work.merged, work.altered, work.built, work.resized, work.told)
+    counts["on Spark"][case] = done(work)
 
 
-def test_the_workloads_on_spark_had_every_service(counts):
-    if counts.keys() != ON_SPARK.keys():
+@pytest.mark.parametrize(("engine", "cases"), [("without a JVM", CASES), ("on Spark", ON_SPARK)])
+def test_the_workloads_had_every_service(counts, engine, cases):
+    if counts[engine].keys() != cases.keys():
         pytest.skip("of all cases together")
-    assert all(map(sum, zip(*counts.values(), strict=True))), counts
+    assert all(map(sum, zip(*counts[engine].values(), strict=True))), counts
