@@ -12,6 +12,7 @@ from pyspark.sql.readwriter import DataFrameWriter
 import hudi_spark
 from hudi_format.errors import (
     ConflictingOptionError,
+    InvalidOptionError,
     NotAHudiTableError,
     OptionError,
     TableExistsError,
@@ -277,6 +278,9 @@ def test_no_path_an_unknown_option_and_paths_of_no_table_are_refused(spark, rows
         spark.read.format("hudi").load(f"{written}_*/*")
     with pytest.raises(OptionError, match="not below the table"):
         spark.read.format("hudi").load([written, f"{written}/../other"])
+    for nothing in ("nope*", "nope", ".hoodie", "*/*/*/*"):
+        with pytest.raises(InvalidOptionError, match="no partition and no file at"):
+            spark.read.format("hudi").load(f"{written}/{nothing}").count()
     with pytest.raises(UnknownOptionError):
         rows.write.format("hudi").options(**trips).option("hoodie.tabel.name", "x").mode("append").save(
             written

@@ -33,13 +33,11 @@ def made(tmp_path):
         ("{base}/*", ["0", "1", "2", "3"]),
         ("{base}/*/*", ["0", "1", "2", "3"]),
         ("{base}/*/*/*", ["0", "1", "2", "3"]),
-        ("{base}/*/*/*/*", []),
         ("{base}/2023", ["0", "1"]),
         ("{base}/2023/*,{base}/2024/1/", ["0", "1", "2"]),
         ("{base}/202[4-9]/?", ["2"]),
         ("{base}/*/1*", ["0", "1", "2"]),
         ("file://{base}/2024/\\[x\\]", ["3"]),
-        ("{base}/20", []),
     ],
 )
 def test_files_below_paths_and_patterns(made, paths, want):
@@ -52,6 +50,30 @@ def test_files_below_paths_and_patterns(made, paths, want):
     assert ids(made.open().read(filter="id > '1'", options={PATHS: given}, meta_columns=True).to_arrow()) == [
         i for i in want if i > "1"
     ]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["{base}/*/*/*/*", "{base}/20", "{base}/.hoodie", "{base}/nope*", "{base}/2023/1/x.parquet,{base}/y"],
+)
+def test_paths_where_the_table_has_nothing_are_refused(made, path):
+    given = path.replace("{base}", str(made.path))
+    with pytest.raises(InvalidOptionError, match="no partition and no file at") as refused:
+        made.open().read(options={PATHS: given}).to_arrow()
+    assert f"{made.path}/2023/1" in str(refused.value)
+    # Also where a filter has left out all partitions already.
+    with pytest.raises(InvalidOptionError, match="no partition and no file at"):
+        made.open().read(options={PATHS: given}, filter="year = '1999'").to_arrow()
+    # One path of several is enough.
+    assert ids(
+        made.open().read(options={PATHS: f"{given},{made.path}/2023/1"}, meta_columns=True).to_arrow()
+    ) == ["0"]
+
+
+def test_a_partition_that_a_filter_leaves_out_is_none_that_is_not_there(made):
+    options = {PATHS: f"{made.path}/2023"}
+    assert made.open().read(options=options, filter="year = '2024'").count() == 0
+    assert made.open().read(options=options, filter="id > '9'").count() == 0
 
 
 @pytest.mark.parametrize("path", ["/elsewhere", "{base}2/x", "{base}/[a", "{base}/{{{{a"])

@@ -11,12 +11,13 @@ Source: org.apache.hadoop.fs.GlobPattern, which IncrementalRelation of Apache Hu
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from hudi_format.errors import InvalidOptionError
+from hudi_format.model import join_path
 from hudi_format.storage.open import normalised_path
 
 
@@ -111,9 +112,13 @@ class PathSelection:
 
     Attributes:
         patterns: each a tuple of patterns, one for each folder from the table on.
+        given: the paths as they were given.
+        option: what they were given by.
     """
 
     patterns: tuple[tuple[re.Pattern[str], ...], ...]
+    given: tuple[str, ...] = ()
+    option: str = ""
 
     @classmethod
     def of(cls, paths: Sequence[str], base: str, option: str) -> PathSelection:
@@ -142,7 +147,7 @@ class PathSelection:
                 raise InvalidOptionError(
                     f"{option} names {path!r}, which is not a path pattern: {e}"
                 ) from None
-        return cls(tuple(patterns))
+        return cls(tuple(patterns), tuple(paths), option)
 
     def __contains__(self, path: object) -> bool:
         """Whether a file's relative path, or a folder above it, matches."""
@@ -156,3 +161,24 @@ class PathSelection:
         """Rows whose `path` matches."""
         taken = [p in self for p in files.column("path").to_pylist()]
         return files.filter(pa.array(taken, pa.bool_()))
+
+    def refuse_if_nothing(self, table: str, files: Mapping[str, Iterable[str]]) -> None:
+        """Refuse paths below which the table has neither a partition nor a file.
+
+        Args:
+            files: names of the files of each of its partitions.
+
+        Raises:
+            InvalidOptionError: the paths, and a partition that there is.
+        """
+        folders = [f"{p}/" if p else "" for p in files]
+        if not folders or any(f"{f}_" in self for f in folders):
+            return
+        if any(f"{f}{n}" in self for f, of in zip(folders, files.values(), strict=True) for n in of):
+            return
+        raise InvalidOptionError(
+            f"the table has no partition and no file at {', '.join(self.given)}",
+            table=table,
+            remedy=f"give the table's own path, or one of a partition, such as {join_path(table, min(files))}.",
+            option=self.option,
+        )

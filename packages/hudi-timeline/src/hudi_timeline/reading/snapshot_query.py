@@ -148,16 +148,22 @@ class SnapshotSource:
         Raises:
             MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
             PartitionPathError: a folder whose name is no value of the partition columns.
+            InvalidOptionError: `paths` where the table has nothing.
         """
         try:
-            return self._planned(self.snapshot)
+            found = self._planned(self.snapshot)
         except MissingFileError as e:
             if self.on_missing != SKIP:
                 e.remedy += f" on_missing={SKIP!r} ({ON_MISSING}) reads what is left, as Apache Hudi does."
                 raise
             left = self._planned(replace(self.snapshot, lenient=True))
             text = f"rows are missing from the result, because files of that state are gone, first {e.file}"
-            return replace(left, complete=False, warnings=(*left.warnings, text))
+            found = replace(left, complete=False, warnings=(*left.warnings, text))
+        if self.paths is not None and not found.files.num_rows and not found.logs:
+            listed = self.snapshot.listing().files  # of all partitions: a filter may have left some out
+            names = {p: [f.name for f in of] for p, of in listed.items()}
+            self.paths.refuse_if_nothing(self.snapshot.storage.uri, names)
+        return found
 
     def _planned(self, snapshot: TableSnapshot) -> ScanPlan:
         files = snapshot.files(wanted=self._wanted())
