@@ -294,6 +294,13 @@ def test_a_path_without_a_table_is_an_error_of_one_line(spark, path):
     assert e.value.remedy
 
 
+def test_what_is_no_session_and_no_builder_is_refused(spark):
+    with pytest.raises(UnsupportedError, match="a str is no session"):
+        hudi_spark.enable("local")
+    with pytest.raises(UnsupportedError, match="a SparkSession is no builder of sessions"):
+        hudi_spark.configure(spark)
+
+
 def test_enabling_twice_is_enabling_once_and_disabling_gives_the_original_back(spark, path):
     ours = DataFrameWriter.save
     hudi_spark.enable(spark)

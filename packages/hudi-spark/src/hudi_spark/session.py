@@ -26,7 +26,13 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
     Sets `PYSPARK_PYTHON` to this interpreter where it is unset: with another Python on the workers nothing of
     this package could run there.
+
+    Raises:
+        UnsupportedError: no builder.
     """
+    if not hasattr(builder, "getOrCreate"):
+        remedy = "give SparkSession.builder; a session that is there already is given to enable()."
+        raise UnsupportedError(f"a {type(builder).__name__} is no builder of sessions", remedy=remedy)
     _set_worker_python()
     target: Any = builder
     if getattr(target, "_hudi_configured", False):
@@ -55,7 +61,7 @@ def enable(spark: SparkSession | None = None) -> None:
     on the class path too, ours is used for `load` and `save`; `disable()` gives the bundle's back.
 
     Raises:
-        UnsupportedError: a Spark Connect session.
+        UnsupportedError: a Spark Connect session, or none at all.
     """
     if spark is None:
         spark = SparkSession.getActiveSession()
@@ -64,6 +70,9 @@ def enable(spark: SparkSession | None = None) -> None:
         if HAS_DATA_SOURCES:
             remedy += "; or install hudi-spark on the server, where Spark 4 finds format('hudi') itself"
         raise UnsupportedError("Spark Connect sessions are not supported yet", remedy=f"{remedy}.")
+    if spark is not None and not hasattr(spark, "sparkContext"):
+        remedy = "give what SparkSession.builder.getOrCreate() returns, or nothing."
+        raise UnsupportedError(f"a {type(spark).__name__} is no session", remedy=remedy)
     _set_worker_python()
     if spark is not None:
         _correct_worker_python(spark)
