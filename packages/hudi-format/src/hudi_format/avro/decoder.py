@@ -9,7 +9,7 @@ Source: Avro 1.11 specification, "Binary Encoding" and "Schema Resolution".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from threading import Lock
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,8 +32,6 @@ _Buffers: TypeAlias = tuple[
 
 # Compiled pairs of schemas are kept: a table's log blocks and commits have the same few.
 _KEPT, _MOST_KEPT = 64, 65_536
-_known: dict[tuple[object, ...], Decoder] = {}
-_changing = Lock()
 
 
 def known_decoder(
@@ -47,15 +45,16 @@ def known_decoder(
         return Decoder(writer_schema, reader_schema, columns, arrow_schema)
     # Arrow's own equality of schemas leaves out their metadata, with defaults of fields.
     wanted = None if arrow_schema is None else arrow_schema.serialize().to_pybytes()
-    key = (writer_schema, reader_schema, None if columns is None else tuple(columns), wanted)
-    found = _known.get(key)
-    if found is None:
-        found = Decoder(writer_schema, reader_schema, columns, arrow_schema)
-        with _changing:
-            while len(_known) >= _KEPT:
-                del _known[next(iter(_known))]
-            _known[key] = found
-    return found
+    return _known(writer_schema, reader_schema, None if columns is None else tuple(columns), wanted)
+
+
+# Without a lock of its own, which a child of fork() could find held for ever.
+@lru_cache(maxsize=_KEPT)
+def _known(
+    writer_schema: str, reader_schema: str | None, columns: tuple[str, ...] | None, arrow_schema: bytes | None
+) -> Decoder:
+    schema = None if arrow_schema is None else pa.ipc.read_schema(pa.py_buffer(arrow_schema))
+    return Decoder(writer_schema, reader_schema, columns, schema)
 
 
 class Decoder:
