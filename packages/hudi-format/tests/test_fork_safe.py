@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from hudi_format.fork_safe import Owned, ProcessLock
+from hudi_format.fork_safe import Owned, ProcessLock, cached_property
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork()")
 
@@ -84,3 +84,53 @@ def test_a_module_that_forks_while_it_is_imported_waits_for_nothing(tmp_path, mo
     monkeypatch.syspath_prepend(str(tmp_path))
     assert importlib.import_module("hudi_forks_at_import").ENDED == 0
     sys.modules.pop("hudi_forks_at_import", None)
+
+
+class Counted:
+    """An object whose property counts how often it is computed, and waits where it is asked to."""
+
+    def __init__(self, begun=None, go_on=None):
+        self.computed = 0
+        self._begun, self._go_on = begun, go_on
+
+    @cached_property
+    def value(self):
+        """What is computed."""
+        self.computed += 1
+        if self._begun is not None:
+            self._begun.set()
+            self._go_on.wait(20)
+        return object()
+
+
+def test_a_property_is_computed_once_for_each_object():
+    one, other = Counted(), Counted()
+    assert one.value is one.value
+    assert one.computed == 1
+    assert other.value is not one.value
+    assert Counted.value.__doc__ == "What is computed."
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.req("CC-13")
+def test_a_property_that_a_thread_computes_keeps_neither_other_threads_nor_a_child_waiting():
+    begun, go_on = threading.Event(), threading.Event()
+    slow = Counted(begun, go_on)
+    thread = threading.Thread(target=lambda: slow.value)
+    thread.start()
+    try:
+        assert begun.wait(20)
+
+        def has_value():
+            signal.alarm(10)  # ends the child where it waits
+            return Counted().value is not None
+
+        assert in_a_child(has_value)
+        done = []
+        beside = threading.Thread(target=lambda: done.append(Counted().value))
+        beside.start()
+        beside.join(10)
+        assert done
+    finally:
+        go_on.set()
+        thread.join()

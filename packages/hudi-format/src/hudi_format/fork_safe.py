@@ -3,7 +3,7 @@
 A child has one thread, the one that forked.  A lock that another thread held stays locked in it for ever, and what
 belongs to the parent's writes (locks of tables, heartbeats, descriptors) is the parent's alone.  Python's own lock of a
 module that another thread is importing is such a lock too, and these packages import much only when it is asked for: a
-fork waits for such imports.
+fork waits for such imports.  So is that of `functools.cached_property` before Python 3.12, one for all objects.
 """
 
 from __future__ import annotations
@@ -13,6 +13,34 @@ import os
 import sys
 import threading
 from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING or sys.version_info >= (3, 12):
+    from functools import cached_property
+else:
+
+    class cached_property:
+        """Property that is kept in its object once it was computed, without a lock.
+
+        Two threads at once may both compute it; one value is kept.  Python's own has one lock for all objects of a
+        class, held while one computes: other threads wait for what is of another table, a forked child for ever.
+        """
+
+        def __init__(self, compute: Any) -> None:
+            self._compute = compute
+            self.__doc__ = compute.__doc__
+
+        def __set_name__(self, owner: type, name: str) -> None:
+            self._name = name
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            if instance is None:
+                return self
+            kept = instance.__dict__
+            if self._name not in kept:
+                kept.setdefault(self._name, self._compute(instance))
+            return kept[self._name]
+
 
 _locks: list[ProcessLock] = []
 # Modules whose import a fork waits for: these packages', and Arrow's, which they import late.
@@ -78,3 +106,5 @@ def _finish_imports() -> None:
 
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(before=_finish_imports, after_in_child=_renew_all)
+
+__all__ = ["Owned", "ProcessLock", "cached_property"]

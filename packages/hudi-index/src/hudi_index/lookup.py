@@ -15,7 +15,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +25,7 @@ from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import HudiError, MissingColumnError, UnsupportedError
 from hudi_format.file_slice.reader import LogRecords, SliceMerge
 from hudi_format.file_slice.record_versions import LoggedSlices
-from hudi_format.fork_safe import ProcessLock
+from hudi_format.fork_safe import ProcessLock, cached_property
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.record_keys import nested_column
 from hudi_format.log.block import BlockType

@@ -22,7 +22,6 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 from typing import NoReturn
 
@@ -47,6 +46,7 @@ from hudi_format.errors import (
     UnsupportedError,
     WriteFailedError,
 )
+from hudi_format.fork_safe import cached_property
 from hudi_format.schema.evolution import conform
 from hudi_format.storage.hadoop_options import hadoop_options, without_hadoop_options
 from hudi_format.storage.open import open_storage

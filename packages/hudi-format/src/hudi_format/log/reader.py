@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from types import TracebackType
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_format.errors import CorruptFileError, MissingFileError
+from hudi_format.fork_safe import cached_property
 from hudi_format.log import _scan
 from hudi_format.log.block import MAGIC, BlockType, Damage, LogBlock
 from hudi_format.log.block_index import (

@@ -17,10 +17,10 @@ Source: spec "Queries", section 2, and "v8 and v9 differences", section 4; Abstr
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-from functools import cached_property
 
 from hudi_format.errors import CorruptFileError
 from hudi_format.file_names import log_sort_key, parse_base_file, parse_cdc_file, parse_log_file
+from hudi_format.fork_safe import cached_property
 from hudi_format.log.corruption import CommittedRange, committed_range
 from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.storage.protocol import FileInfo, Storage

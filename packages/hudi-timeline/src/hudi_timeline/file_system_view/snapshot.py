@@ -8,13 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from hudi_format.errors import ConcurrentWriterError, MissingFileError, StaleSnapshotError
 from hudi_format.file_names import is_base_file_name
+from hudi_format.fork_safe import cached_property
 from hudi_format.model import FileSlice, VisibleInstants
 from hudi_format.storage import stable_reads
 from hudi_format.storage.protocol import FileInfo, Storage

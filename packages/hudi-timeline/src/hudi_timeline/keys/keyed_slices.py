@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import UnknownPartitionError, UnsupportedError
 from hudi_format.file_slice.reader import SliceMerge, read_file_slice
+from hudi_format.fork_safe import cached_property
 from hudi_format.merge.payloads import payload_rule
 from hudi_format.model import FileSlice
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, RECORD_KEY

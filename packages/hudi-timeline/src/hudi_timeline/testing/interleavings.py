@@ -23,11 +23,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
-from functools import cache, cached_property
+from functools import cache
 from types import FunctionType
 from typing import Any, TypeVar
 
 from hudi_format.errors import HudiError, LockError
+from hudi_format.fork_safe import cached_property
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.options.transaction_options import CONCURRENCY_MODE, LOCK_PROVIDER, OPTIMISTIC
 from hudi_timeline.table import HudiTable

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
-from functools import cached_property
 
 from hudi_format.errors import HudiError
 from hudi_format.file_names import META_DIR, PARTITION_METADATA, parse_data_file
+from hudi_format.fork_safe import cached_property
 from hudi_format.keygen.partition_path import is_safe
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config

@@ -6,11 +6,11 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TypeVar
 
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
 from hudi_format.file_names import PARTITION_METADATA, parse_base_file, parse_log_file
+from hudi_format.fork_safe import cached_property
 from hudi_format.model import BaseFile, join_path
 from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import FileInfo, Storage

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +25,7 @@ from hudi_format.errors import OptionError, SchemaError, UnsupportedError, Write
 from hudi_format.file_names import parse_log_file
 from hudi_format.file_slice.cdc_images import logged_keys
 from hudi_format.file_slice.reader import SliceMerge
+from hudi_format.fork_safe import cached_property
 from hudi_format.log.scanner import BlockScope
 from hudi_format.merge.payloads import IS_DELETED, payload_rule
 from hudi_format.model import WriteStat
