@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import time
 
 import pytest
 
@@ -74,6 +75,55 @@ def test_a_child_of_a_process_that_imports_a_module_in_another_thread_has_it_who
         thread.join()
         for name in ("hudi_import_events", "hudi_slow_to_import"):
             sys.modules.pop(name, None)
+
+
+class SlowFinder:
+    """Takes its time to say that it knows nothing of a module."""
+
+    def __init__(self, name):
+        self.name = name
+        self.begun = threading.Event()
+
+    def find_spec(self, name, path=None, target=None):
+        if name == self.name and not self.begun.is_set():
+            self.begun.set()
+            time.sleep(1)
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_of_a_process_that_looks_for_a_module_in_another_thread_imports_it(tmp_path, monkeypatch):
+    (tmp_path / "hudi_slow_to_find.py").write_text("VALUE = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    finder = SlowFinder("hudi_slow_to_find")
+    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
+    thread = threading.Thread(target=importlib.import_module, args=("hudi_slow_to_find",))
+    thread.start()
+    assert finder.begun.wait(30)
+
+    def ask():
+        signal.alarm(30)  # ends a child that waits for ever
+        return importlib.import_module("hudi_slow_to_find").VALUE == 1
+
+    try:
+        assert in_a_child(ask)
+    finally:
+        thread.join()
+        sys.modules.pop("hudi_slow_to_find", None)
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_imports_go_on_after_a_fork(tmp_path, monkeypatch):
+    (tmp_path / "hudi_after_a_fork.py").write_text("VALUE = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert in_a_child(lambda: True)
+    found = []
+    thread = threading.Thread(
+        target=lambda: found.append(importlib.import_module("hudi_after_a_fork").VALUE), daemon=True
+    )
+    thread.start()
+    thread.join(30)
+    sys.modules.pop("hudi_after_a_fork", None)
+    assert found == [1]
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")

@@ -8,11 +8,13 @@ fork waits for such imports.  So is that of `functools.cached_property` before P
 
 from __future__ import annotations
 
+import _imp
 import importlib
 import os
 import sys
 import threading
 from contextlib import suppress
+from importlib import _bootstrap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
@@ -83,28 +85,46 @@ def _renew_all() -> None:
 
 
 def _importing() -> list[str]:
-    return [
+    """Modules that other threads are importing, or looking for."""
+    me = threading.get_ident()
+    # Of each import there is a lock for as long as a thread has to do with it: before the module is, and after.
+    locks = list(getattr(_bootstrap, "_module_locks", {}).items())
+    held = {name for name, ref in locks if (lock := ref()) is not None and lock.owner != me}
+    begun = {
         name
         for name, module in list(sys.modules.items())
-        if name.startswith(_WAITED_FOR) and getattr(getattr(module, "__spec__", None), "_initializing", False)
-    ]
+        if getattr(getattr(module, "__spec__", None), "_initializing", False)
+    }
+    return sorted(name for name in held | begun if name.startswith(_WAITED_FOR))
 
 
 def _finish_imports() -> None:
-    """Wait for the imports of other threads; those of this thread stay what they are.
+    """Wait for the imports of other threads, and keep them from beginning others until the fork is made.
 
-    Another thread may begin one meanwhile, so it is looked again; what this thread is importing is found each time.
+    Those of this thread stay what they are: what it is importing is found each time.
     """
     for _ in range(_MOST_LOOKS):
+        _imp.acquire_lock()  # without which no thread gets a module's own lock
         names = _importing()
         if not names:
             return
+        _imp.release_lock()
         for name in names:
             with suppress(ImportError):  # the thread that imports it gets the error
                 importlib.import_module(name)
+    _imp.acquire_lock()
+
+
+def _go_on() -> None:
+    _imp.release_lock()
+
+
+def _begin() -> None:
+    _imp.release_lock()
+    _renew_all()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(before=_finish_imports, after_in_child=_renew_all)
+    os.register_at_fork(before=_finish_imports, after_in_parent=_go_on, after_in_child=_begin)
 
 __all__ = ["Owned", "ProcessLock", "cached_property"]

@@ -176,9 +176,11 @@ class PathSelection:
             return
         if any(f"{f}{n}" in self for f, of in zip(folders, files.values(), strict=True) for n in of):
             return
+        first = min(files)
+        example = f", or one of a partition, such as {join_path(table, first)}" if first else ""
         raise InvalidOptionError(
             f"the table has no partition and no file at {', '.join(self.given)}",
             table=table,
-            remedy=f"give the table's own path, or one of a partition, such as {join_path(table, min(files))}.",
+            remedy=f"give the table's own path{example}.",
             option=self.option,
         )
