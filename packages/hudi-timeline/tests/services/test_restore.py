@@ -18,6 +18,7 @@ from hudi_timeline import HudiTable
 from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.services.archival import ArchivePlan, remove_instants, write_archive
 from hudi_timeline.services.archive_planner import archive_entry
+from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.testing.table_builder import TableBuilder
 from hudi_timeline.timeline.instant import parse_instant
 
@@ -200,6 +201,24 @@ def test_commits_that_were_archived_beyond_a_savepoint_count_when_it_is_deleted(
     made.table.rollback(made.at("newest"))
     assert sorted(made.table.read(["id"]).to_arrow()["id"].to_pylist()) == ["v2", "x"]
     assert made.table.verify() == []
+
+
+@pytest.mark.parametrize("act", ["restore", "savepoint"])
+def test_a_time_is_asked_of_the_state_under_the_lock(table, monkeypatch, act):
+    """A commit that another writer makes before the lock is had is one of those up to the time."""
+    write(table, range(2))
+    made = []
+    locked = ServiceContext.locked
+
+    def late(context, **how):
+        if not made:
+            made.extend(write(table, [2]))
+        return locked(context, **how)
+
+    monkeypatch.setattr(ServiceContext, "locked", late)
+    found = getattr(table, act)(date(2999, 1, 1))
+    assert (found.to if act == "restore" else found) == made[0]
+    assert act == "savepoint" or not found.undone
 
 
 def test_a_time_stands_for_the_newest_commit_up_to_it(table):

@@ -8,9 +8,11 @@ import pytest
 from golden_tables import golden
 from typer.testing import CliRunner
 
+from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.cli.main import app
 from hudi_timeline.timeline import avro_files
+from hudi_timeline.verify.verify import verify
 
 SCHEMA = pa.schema([("k", pa.string()), ("p", pa.string()), ("v", pa.int64())])
 SHORT = {
@@ -132,3 +134,20 @@ def test_a_cleaning_that_was_entered_into_the_metadata_table_again_is_no_finding
     alone = min(f.name.partition(".")[0] for f in own.glob("*.deltacommit"))
     undo(alone, f"{int(written) + 2}")
     assert [f.code for f in table.verify() if f.severity != "info"] == ["timeline-rolled-back"]
+
+
+def test_files_that_were_found_damaged_are_looked_at_again_and_sound_ones_are_not(table, path):
+    table.upsert(rows(0))
+    sound = set()
+    storage = open_storage(str(path))
+    assert verify(storage, deep=True, sound=sound) == []
+    files = sorted(path.rglob("*.parquet"))
+    assert sound == {str(f.relative_to(path)) for f in files}
+    data = bytearray(files[0].read_bytes())
+    data[4:40] = bytes(36)  # the first page
+    files[0].write_bytes(data)
+    assert verify(storage, deep=True, sound=sound) == []
+    sound.discard(str(files[0].relative_to(path)))
+    for _ in range(2):
+        assert "base-file-data" in {f.code for f in verify(storage, deep=True, sound=sound)}
+    assert sound == {str(f.relative_to(path)) for f in files[1:]}

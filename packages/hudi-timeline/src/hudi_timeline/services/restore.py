@@ -120,9 +120,10 @@ def restore(
         ConcurrentWriterError: a write after it is running.
     """
     began = time.monotonic()
-    storage, to = context.storage, commit_of(context, to)
+    storage = context.storage
     if dry_run:
         snapshot = context.look()
+        to = commit_of(snapshot, to)
         timeline, (undone, _) = snapshot.timeline, _plan(context, snapshot, to)
         warnings = _out_of_order(context, timeline, undone, to)
         times = tuple(i.time for i in undone)
@@ -132,6 +133,7 @@ def restore(
         files = tuple(sorted({*_files(plans), *beyond}))
         return RestoreResult(to, times, seconds=time.monotonic() - began, warnings=warnings, files=files)
     with context.locked(while_restoring=True) as snapshot:
+        to = commit_of(snapshot, to)
         marked, beating = markers.list_instants(storage), heartbeat.list_instants(storage)
         undone, needed = _plan(context, snapshot, to)
         snapshot = withdraw_overtaken(snapshot, kept=to)

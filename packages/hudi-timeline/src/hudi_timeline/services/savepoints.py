@@ -72,10 +72,10 @@ def savepointed_files(storage: Storage, timeline: Timeline) -> set[tuple[str, st
     return kept
 
 
-def commit_of(context: ServiceContext, given: str | date | Committed) -> str:
+def commit_of(snapshot: TableSnapshot, given: str | date | Committed) -> str:
     """Instant of a commit that a user names: as such, by its result, or by a time.
 
-    A time stands for the newest commit up to it.
+    A time stands for the newest commit up to it: of the snapshot, which is that of the lock where something is changed.
 
     Raises:
         InstantNotFoundError: another form, or a time before the first commit of the active timeline.
@@ -84,13 +84,12 @@ def commit_of(context: ServiceContext, given: str | date | Committed) -> str:
         named = named_instant(given)
         if named.isdigit():
             return named
-    snapshot = context.look()
     at = parse_query_instant(given, zone_of(snapshot.config.timezone))
     there = [i.time for i in snapshot.timeline.completed_writes() if i.time <= at]
     if not there:
         raise InstantNotFoundError(
             f"the active timeline has no completed commit up to {at}",
-            table=context.storage.uri,
+            table=snapshot.storage.uri,
             instant=at,
             remedy="`inspect.commits()` lists them.",
         )
@@ -106,14 +105,13 @@ def save(
     dry_run: bool = False,
 ) -> str:
     """Create a savepoint, by default of the newest commit; returns its instant."""
-    instant = None if instant is None else commit_of(context, instant)
     with nullcontext(context.look()) if dry_run else context.locked() as found:
         commits = found.timeline.completed_writes()
         if instant is None and not commits:
             raise InstantNotFoundError(
                 "the table has no commit to savepoint", table=context.storage.uri, remedy="write to it first."
             )
-        at = commits[-1].time if instant is None else instant
+        at = commits[-1].time if instant is None else commit_of(found, instant)
         if not dry_run and any(i.time == at for i in commits):
             found = withdraw_overtaken(found, kept=at)
         create(found.at(at), at, user=user, comment=comment, dry_run=dry_run)

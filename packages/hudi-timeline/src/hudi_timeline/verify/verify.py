@@ -137,6 +137,8 @@ def _check_table(
         lost_columns.check_lost_columns(facts, readable, report)
         if deep:
             check_base_files.check_data(facts, readable, report, sound)
+        if sound is not None:
+            sound -= {f.path for f in report.findings()}
         check_timeline.check_leftovers(facts, report)
         check_timeline.check_archive(facts, report)
     except (CorruptFileError, MissingFileError) as e:

@@ -72,9 +72,6 @@ def _may_have_moved(plan: Plan) -> bool:
     return plan.index not in GLOBAL_KINDS and bool(outside)
 
 
-__all__ = ["about_duplicates", "first_time"]
-
-
 def refuse_known_keys(
     engine: Engine[Any, Any],
     frame: Any,
@@ -104,3 +101,6 @@ def refuse_known_keys(
             partitions=most,
         )
     return tagged
+
+
+__all__ = ["about_duplicates", "first_time", "refuse_known_keys"]
