@@ -18,7 +18,7 @@ from importlib import _bootstrap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
-    from functools import cached_property
+    from functools import cached_property  # noqa: TID251
 else:
 
     class cached_property:

@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from functools import cache
@@ -28,7 +28,6 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from hudi_format.errors import HudiError, LockError
-from hudi_format.fork_safe import cached_property
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.options.transaction_options import CONCURRENCY_MODE, LOCK_PROVIDER, OPTIMISTIC
 from hudi_timeline.table import HudiTable
@@ -58,7 +57,6 @@ _AT_PAUSES = 0.7
 _LONGEST_PAUSE_S = 0.02
 # Threads that outlive the call that began them.
 _OWN_THREADS = "hudi-background"
-_NO_LOCK = nullcontext()
 
 
 def unchanged(rows: Rows) -> Rows:
@@ -375,8 +373,6 @@ def _one_at_a_time(turns: _Turns, clocks: Mapping[str, float]) -> Iterator[None]
         put(ThreadPoolExecutor, "submit", called)
         if clocks:
             put(instant_generator, "datetime", Skewed)
-        for known in _known_once(len(sys.modules)):
-            put(known, "lock", _NO_LOCK)
         for call in pausing:
             call["pause"] = pause
         yield
@@ -458,19 +454,6 @@ def simulate(
     for error in failed:
         raise error
     return Outcome(seed, storage, tuple(done), tuple(turns.switches), turns.steps, given)
-
-
-@cache
-def _known_once(modules_there: int) -> list[Any]:
-    """Cached properties with a lock of their class, looked for anew where there are more modules.
-
-    Up to Python 3.11 one that calls the store keeps other actors from the same property of other objects: who has the
-    turn would wait for one who waits for it.
-    """
-    modules = [m for name, m in list(sys.modules.items()) if name.startswith("hudi_")]
-    classes = {c for m in modules for c in vars(m).values() if isinstance(c, type)}
-    found = [p for c in classes for p in vars(c).values() if isinstance(p, cached_property)]
-    return [p for p in found if hasattr(p, "lock")]
 
 
 @cache
