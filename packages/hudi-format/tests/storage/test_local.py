@@ -97,6 +97,46 @@ def test_a_refusal_of_the_system_names_file_and_remedy(tmp_path, monkeypatch, nu
     assert os.listdir(tmp_path) == []
 
 
+WRITES = {
+    "create": lambda storage, path: storage.create(path, b"1"),
+    "publish": lambda storage, path: storage.publish(path, b"1"),
+    "make_dir": lambda storage, path: storage.make_dir(path),
+    "open_output": lambda storage, path: storage.open_output(path),
+}
+
+
+@pytest.mark.req("NEW-36")
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_a_folder_whose_name_a_file_has_is_not_taken_for_the_file(tmp_path, write):
+    (tmp_path / "p").write_bytes(b"mine")
+    with pytest.raises(StorageError, match="a file has the name of the folder|Not a directory"):
+        write(LocalStorage(str(tmp_path)), "p" if write is WRITES["make_dir"] else "p/f")
+    assert (tmp_path / "p").read_bytes() == b"mine"
+
+
+@pytest.mark.req("NEW-36")
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_where_no_folder_can_be_made_is_not_taken_for_an_absent_file(write):
+    with pytest.raises(StorageError, match="no folder can be made here") as caught:
+        write(LocalStorage("/proc/no-such-process/t"), "p/f")
+    assert "path" in caught.value.remedy
+
+
+def test_a_parent_that_another_process_removes_is_made_again(tmp_path, monkeypatch):
+    real, removed = os.mkdir, []
+
+    def raced(path, mode=0o777):
+        if not removed and str(path).endswith("/p/q"):
+            removed.append(path)
+            os.rmdir(tmp_path / "p")
+        real(path, mode)
+
+    monkeypatch.setattr(os, "mkdir", raced)
+    LocalStorage(str(tmp_path)).create("p/q/f", b"1")
+    assert removed
+    assert (tmp_path / "p/q/f").read_bytes() == b"1"
+
+
 def test_schemes_are_normalised(tmp_path):
     assert isinstance(open_storage(f"file://{tmp_path}/a%20b"), LocalStorage)
     assert open_storage(f"file://{tmp_path}/a%20b").uri == f"{tmp_path}/a b"

@@ -280,14 +280,14 @@ class LocalStorage:
     def open_output(self, path: str) -> pa.NativeFile:
         full = self._changed(path)
         with named(self._root, path):
-            os.makedirs(os.path.dirname(full), exist_ok=True)
+            _make_folders(os.path.dirname(full))
             _drop_checksum(full)
             return pa.OSFile(full, "wb")
 
     def _write_temporary(self, full: str, data: bytes) -> str:
         # The name matches no instant, data or marker grammar, so that one left by a crash is ignored.
         temporary = f"{os.path.dirname(full)}/.{os.path.basename(full)}.{uuid.uuid4().hex}.tmp"
-        os.makedirs(os.path.dirname(full), exist_ok=True)
+        _make_folders(os.path.dirname(full))
         try:
             with open(temporary, "xb") as f:
                 f.write(data)
@@ -327,7 +327,7 @@ class LocalStorage:
             try:
                 _overwrite(full, data)
             except FileNotFoundError:
-                os.makedirs(os.path.dirname(full), exist_ok=True)
+                _make_folders(os.path.dirname(full))
                 _overwrite(full, data)
 
     def delete(self, path: str) -> bool:
@@ -362,7 +362,7 @@ class LocalStorage:
     def make_dir(self, path: str) -> None:
         full = self._changed(path)
         with named(self._root, path):
-            os.makedirs(full, exist_ok=True)
+            _make_folders(full)
 
     def copy(self, source: str, target: str) -> None:
         full, to = self._listed(source), self._changed(target)
@@ -373,7 +373,7 @@ class LocalStorage:
                 shutil.copytree(full, to, dirs_exist_ok=True)
                 return
             self._followed(source, full)
-            os.makedirs(os.path.dirname(to), exist_ok=True)
+            _make_folders(os.path.dirname(to))
             _drop_checksum(to)
             shutil.copyfile(full, to)
 
@@ -432,6 +432,24 @@ def _flush_folder(path: str) -> None:
             raise StorageError(f"the storage refused: {e.strerror}", file=path) from e
     finally:
         os.close(file)
+
+
+def _make_folders(full: str) -> None:
+    """Make a folder and those above it, where they are not there.
+
+    What else the system says must not pass for the absence or presence of the file that is to lie there.
+    """
+    for again in (True, False):
+        try:
+            os.makedirs(full, exist_ok=True)
+            return
+        except FileExistsError:
+            what, remedy = "a file has the name of the folder", "remove the file, or correct the path."
+            raise StorageError(f"the storage refused: {what}", file=full, remedy=remedy) from None
+        except FileNotFoundError:  # one above it was removed meanwhile, or the file system has its own folders only
+            if not again:
+                what, remedy = "no folder can be made here", "give a path on a file system that stores files."
+                raise StorageError(f"the storage refused: {what}", file=full, remedy=remedy) from None
 
 
 def _is_below(path: str, folder: str) -> bool:
