@@ -109,7 +109,7 @@ WRITES = {
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_a_folder_whose_name_a_file_has_is_not_taken_for_the_file(tmp_path, write):
     (tmp_path / "p").write_bytes(b"mine")
-    with pytest.raises(StorageError, match="a file has the name of the folder|Not a directory"):
+    with pytest.raises(StorageError, match=r"a file has the name of the folder|Not a directory"):
         write(LocalStorage(str(tmp_path)), "p" if write is WRITES["make_dir"] else "p/f")
     assert (tmp_path / "p").read_bytes() == b"mine"
 
