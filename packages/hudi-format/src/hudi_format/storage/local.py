@@ -446,7 +446,8 @@ def _make_folders(full: str) -> None:
         except FileExistsError:
             what, remedy = "a file has the name of the folder", "remove the file, or correct the path."
             raise StorageError(f"the storage refused: {what}", file=full, remedy=remedy) from None
-        except FileNotFoundError:  # one above it was removed meanwhile, or the file system has its own folders only
+        except FileNotFoundError:
+            # Once: one above it was removed meanwhile.  Twice: the file system has its own folders only.
             if not again:
                 what, remedy = "no folder can be made here", "give a path on a file system that stores files."
                 raise StorageError(f"the storage refused: {what}", file=full, remedy=remedy) from None
