@@ -3,9 +3,11 @@
 import importlib
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -109,6 +111,103 @@ def test_a_child_of_a_process_that_looks_for_a_module_in_another_thread_imports_
     finally:
         thread.join()
         sys.modules.pop("hudi_slow_to_find", None)
+
+
+def ended(script, tmp_path):
+    """Exit code of a script in a process of its own, and what it says."""
+    (tmp_path / "script.py").write_text(script)
+    there = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(tmp_path / "script.py")],
+        env={**os.environ, "PYTHONPATH": there}, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    return done.returncode, done.stderr
+
+
+# Handlers of those that were imported before run after ours.
+BEGUN_SINCE = """
+import importlib, os, signal, threading
+import hudi_import_events as events
+
+def begin():
+    threading.Thread(target=importlib.import_module, args=("hudi_slow_to_import",), daemon=True).start()
+    assert events.begun.wait(30)
+
+os.register_at_fork(before=begin)
+import hudi_format.fork_safe
+
+child = os.fork()
+if child == 0:
+    signal.alarm(30)  # ends a child that waits for ever
+    os._exit(0 if importlib.import_module("hudi_slow_to_import").VALUE == 1 else 3)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_child_imports_anew_what_a_thread_began_to_import_after_the_fork_had_looked(tmp_path):
+    (tmp_path / "hudi_import_events.py").write_text(EVENTS)
+    (tmp_path / "hudi_slow_to_import.py").write_text(SLOW)
+    assert ended(BEGUN_SINCE, tmp_path) == (0, "")
+
+
+# As `logging.config.dictConfig` does, which imports the classes of handlers under the lock of all loggers.
+IMPORT_UNDER_A_LOCK = """
+import faulthandler, importlib, logging, os, threading, time
+import hudi_format.fork_safe
+
+faulthandler.dump_traceback_later(30, exit=True)
+held = threading.Event()
+
+def configure():
+    with logging._lock:
+        held.set()
+        time.sleep(0.3)
+        importlib.import_module("imported_under_a_lock")
+
+thread = threading.Thread(target=configure, daemon=True)
+thread.start()
+held.wait()
+child = os.fork()
+if child == 0:
+    os._exit(0)
+os.waitpid(child, 0)
+thread.join()
+"""
+
+
+def test_a_fork_goes_on_beside_a_thread_that_imports_under_a_lock_that_another_handler_takes(tmp_path):
+    (tmp_path / "imported_under_a_lock.py").write_text("VALUE = 1\n")
+    assert ended(IMPORT_UNDER_A_LOCK, tmp_path) == (0, "")
+
+
+BROKEN = """
+import hudi_import_events as events
+events.begun.set()
+events.go_on.wait(0.3)
+raise AttributeError("it is not of this version")
+"""
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_locks_are_free_in_a_child_also_where_what_a_thread_imports_is_broken(tmp_path, monkeypatch):
+    (tmp_path / "hudi_import_events.py").write_text(EVENTS)
+    (tmp_path / "hudi_broken_to_import.py").write_text(BROKEN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    events = importlib.import_module("hudi_import_events")
+
+    def importing():
+        with suppress(AttributeError):
+            importlib.import_module("hudi_broken_to_import")
+
+    lock, thread = ProcessLock(), threading.Thread(target=importing)
+    thread.start()
+    assert events.begun.wait(30)
+    try:
+        with lock.threads:
+            assert in_a_child(lambda: lock.threads.acquire(blocking=False))
+    finally:
+        thread.join()
+        sys.modules.pop("hudi_import_events", None)
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")

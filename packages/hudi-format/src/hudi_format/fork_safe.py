@@ -3,17 +3,15 @@
 A child has one thread, the one that forked.  A lock that another thread held stays locked in it for ever, and what
 belongs to the parent's writes (locks of tables, heartbeats, descriptors) is the parent's alone.  Python's own lock of a
 module that another thread is importing is such a lock too, and these packages import much only when it is asked for: a
-fork waits for such imports.  So is that of `functools.cached_property` before Python 3.12, one for all objects.
+fork waits for such imports, and a child forgets those that have begun since.  So is that of
+`functools.cached_property` before Python 3.12, one for all objects.
 """
 
 from __future__ import annotations
 
-import _imp
-import importlib
 import os
 import sys
 import threading
-from contextlib import suppress
 from importlib import _bootstrap
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +46,7 @@ _locks: list[ProcessLock] = []
 # Modules whose import a fork waits for: these packages', and Arrow's, which they import late.
 _WAITED_FOR = ("hudi_", "pyarrow")
 _MOST_LOOKS = 10
+_MODULE_LOCKS: dict[str, Any] = getattr(_bootstrap, "_module_locks", {})
 
 
 class ProcessLock:
@@ -84,47 +83,45 @@ def _renew_all() -> None:
         lock.renew()
 
 
-def _importing() -> list[str]:
-    """Modules that other threads are importing, or looking for."""
+def _imports() -> dict[str, int | None]:
+    """Modules that other threads have to do with, and who imports each.
+
+    Of each import there is a lock for as long as a thread has to do with it: before the module is, and after.
+    """
     me = threading.get_ident()
-    # Of each import there is a lock for as long as a thread has to do with it: before the module is, and after.
-    locks = list(getattr(_bootstrap, "_module_locks", {}).items())
-    held = {name for name, ref in locks if (lock := ref()) is not None and lock.owner != me}
-    begun = {
-        name
-        for name, module in list(sys.modules.items())
-        if getattr(getattr(module, "__spec__", None), "_initializing", False)
-    }
-    return sorted(name for name in held | begun if name.startswith(_WAITED_FOR))
+    locks = [(name, ref()) for name, ref in list(_MODULE_LOCKS.items()) if name.startswith(_WAITED_FOR)]
+    return {name: lock.owner for name, lock in locks if lock is not None and lock.owner != me}
 
 
 def _finish_imports() -> None:
-    """Wait for the imports of other threads, and keep them from beginning others until the fork is made.
+    """Wait for the imports of other threads; those of this thread stay what they are.
 
-    Those of this thread stay what they are: what it is importing is found each time.
+    Nothing keeps them from beginning others before the fork is made: what is held here, other handlers wait for with
+    locks of theirs, under which a thread may import something.
     """
     for _ in range(_MOST_LOOKS):
-        _imp.acquire_lock()  # without which no thread gets a module's own lock
-        names = _importing()
+        names = [name for name, owner in _imports().items() if owner is not None]
         if not names:
             return
-        _imp.release_lock()
         for name in names:
-            with suppress(ImportError):  # the thread that imports it gets the error
-                importlib.import_module(name)
-    _imp.acquire_lock()
+            _bootstrap._lock_unlock_module(name)  # type: ignore[attr-defined]
 
 
-def _go_on() -> None:
-    _imp.release_lock()
+def _forget_unfinished() -> None:
+    """Forget modules whose import only a thread of the parent would have ended: they are imported anew."""
+    for name in _imports():
+        _MODULE_LOCKS.pop(name, None)
+        if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
+            for begun in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
+                del sys.modules[begun]
 
 
 def _begin() -> None:
-    _imp.release_lock()
     _renew_all()
+    _forget_unfinished()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(before=_finish_imports, after_in_parent=_go_on, after_in_child=_begin)
+    os.register_at_fork(before=_finish_imports, after_in_child=_begin)
 
 __all__ = ["Owned", "ProcessLock", "cached_property"]

@@ -117,3 +117,10 @@ def test_a_pair_of_schemas_is_compiled_once_and_schemas_that_differ_in_metadata_
     assert known_decoder(text, arrow_schema=named).schema.metadata == {b"of": b"another"}
     assert known_decoder(text, columns=["f1"]).schema.names == ["f1"]
     assert known_decoder(text).schema.names == ["f0", "f1"]
+
+
+def test_columns_whose_metadata_names_another_type_keep_theirs_where_a_pair_of_schemas_is_kept():
+    text = json.dumps(record("long", "string"))
+    noted = pa.field("f1", pa.string(), metadata={"ARROW:extension:name": "arrow.json"})
+    wanted = pa.schema([("f0", pa.int64()), noted])
+    assert known_decoder(text, arrow_schema=wanted).schema.equals(wanted, check_metadata=True)

@@ -43,18 +43,36 @@ def known_decoder(
     """A `Decoder`, which several callers may share; arguments and errors as there."""
     if len(writer_schema) > _MOST_KEPT:
         return Decoder(writer_schema, reader_schema, columns, arrow_schema)
-    # Arrow's own equality of schemas leaves out their metadata, with defaults of fields.
-    wanted = None if arrow_schema is None else arrow_schema.serialize().to_pybytes()
+    wanted = None if arrow_schema is None else _ByBytes(arrow_schema)
     return _known(writer_schema, reader_schema, None if columns is None else tuple(columns), wanted)
+
+
+class _ByBytes:
+    """An Arrow schema that equals those with the same bytes.
+
+    Arrow's own equality leaves out the metadata, with defaults of fields; and a schema that is read from its bytes may
+    have other types: those that fields' metadata name.
+    """
+
+    __slots__ = ("_bytes", "schema")
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._bytes = schema.serialize().to_pybytes()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ByBytes) and self._bytes == other._bytes
+
+    def __hash__(self) -> int:
+        return hash(self._bytes)
 
 
 # Without a lock of its own, which a child of fork() could find held for ever.
 @lru_cache(maxsize=_KEPT)
 def _known(
-    writer_schema: str, reader_schema: str | None, columns: tuple[str, ...] | None, arrow_schema: bytes | None
+    writer_schema: str, reader_schema: str | None, columns: tuple[str, ...] | None, wanted: _ByBytes | None
 ) -> Decoder:
-    schema = None if arrow_schema is None else pa.ipc.read_schema(pa.py_buffer(arrow_schema))
-    return Decoder(writer_schema, reader_schema, columns, schema)
+    return Decoder(writer_schema, reader_schema, columns, None if wanted is None else wanted.schema)
 
 
 class Decoder:
