@@ -25,7 +25,7 @@ ONE_OF = {
     "test_operations": 4,
 }
 # The longest tests: the first of so many cases of each here, the others in the long form (`-m slow`).
-CASES_IN_CI = {"test_keys": 2, "test_validation": 2, "test_key_lookup": 2}
+CASES_IN_CI = {"test_keys": 2, "test_validation": 2, "test_key_lookup": 2, "test_key_stages": 2}
 # Tests of these files are about writes and services, whose work is done by the same workers on every version.
 ONE_VERSION_FILES = {
     "test_bucket_index",
@@ -34,6 +34,7 @@ ONE_VERSION_FILES = {
     "test_empty_nested",
     "test_faults",
     "test_key_lookup",
+    "test_key_stages",
     "test_many_keys",
     "test_merge_on_read",
     "test_null_texts",

@@ -38,6 +38,7 @@ from hudi_spark.writing.table_services import compact as compact
 from hudi_spark.writing.table_services import drop_index as drop_index
 from hudi_spark.writing.table_services import log_compact as log_compact
 from hudi_spark.writing.table_services import resize_buckets as resize_buckets
+from hudi_spark.writing.writer import dry_run as dry_run
 from hudi_spark.writing.writer import last_commit as last_commit
 
 __version__: str
@@ -79,6 +80,7 @@ __all__ = [
     "configure",
     "disable",
     "drop_index",
+    "dry_run",
     "enable",
     "enabled",
     "last_commit",

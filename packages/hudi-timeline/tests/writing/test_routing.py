@@ -34,6 +34,7 @@ OPERATIONS = {
 }
 
 
+@pytest.mark.req("NEW-07", "NEW-08")
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_dry_run_says_what_the_write_then_does_and_changes_nothing(path, operation, table_type):
@@ -113,6 +114,7 @@ def test_files_are_written_side_by_side_and_the_largest_takes_longest():
     assert unknown.bytes == 100
 
 
+@pytest.mark.req("NEW-07")
 @pytest.mark.parametrize(
     "index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX", "BUCKET"]
 )
@@ -136,6 +138,24 @@ def test_a_dry_run_says_what_resolved_each_key(tmp_path, index):
     }[index]  # fmt: skip
     assert f"keys by {index}: {keys}" in repr(said)
     assert str(said.forecast) in repr(said)
+
+
+@pytest.mark.req("NEW-07")
+@pytest.mark.parametrize("index", ["BLOOM", "GLOBAL_BLOOM"])
+def test_false_positives_of_a_filter_are_counted(tmp_path, index):
+    path = str(tmp_path / "t")
+    options = {
+        "hoodie.index.type": index,
+        "hoodie.index.bloom.fpp": "0.5",
+        "hoodie.index.bloom.num_entries": "99",
+    }
+    rows = [{"id": f"k{n:03d}", "ts": 1} for n in range(100, 200)]
+    write_hudi(path, rows, key="id", ordering="ts", options=options)
+    asked = [{"id": f"k{n:03d}x", "ts": 2} for n in range(100, 190)]
+    keys = HudiTable.open(path).upsert(asked, options=options, dry_run=True).lookup.keys
+    assert (keys.told, keys.found, keys.ruled_out + keys.in_vain) == (0, 0, 90)
+    assert keys.ruled_out
+    assert keys.in_vain
 
 
 def test_a_table_whose_commits_say_no_times_has_no_rate(tmp_path):

@@ -27,7 +27,7 @@ from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.meta_fields import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.bucket import BucketIndex, files_of_buckets
-from hudi_index.lookup import LookupCount, LookupTask
+from hudi_index.lookup import KeyStages, LookupCount, LookupTask
 from hudi_index.tagging import MOVED, STORED_IN, check_files, refuse_changed
 from hudi_spark.functions import bucket_id, kernel_column
 from hudi_spark.reading.reader import frame_of
@@ -52,7 +52,9 @@ from hudi_spark.writing.key_columns import (
     refuse_untold,
     refused_field,
 )
-from hudi_spark.writing.key_lookup import ROW_ID, Lookup, checksum, of_their_keys, one_per_key
+from hudi_spark.writing.key_lookup import Lookup, of_their_keys, one_per_key
+from hudi_spark.writing.key_places import ROW_ID, checksum
+from hudi_spark.writing.key_stages import count_stages
 from hudi_spark.writing.stored_keys import FILE_ID, file_id, stored_keys
 from hudi_spark.writing.table_services import run_slices
 from hudi_spark.writing.validation import SparkQueries, SparkScreened, spark_queries
@@ -116,11 +118,16 @@ class SparkEngine:
     types = DATA
     streams_buckets = True
 
-    def __init__(self, data: DataFrame, hadoop: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, data: DataFrame, hadoop: Mapping[str, str] | None = None, *, counts_keys: bool = False
+    ) -> None:
         """Engine for one frame.
 
-        Args: hadoop: `fs.*` options of the call, for Spark's own scans.
+        Args:
+            hadoop: `fs.*` options of the call, for Spark's own scans.
+            counts_keys: say what resolved the keys, which takes a job.
         """
+        self._counts_keys = counts_keys
         self._hadoop = dict(hadoop or {})
         self._spark = data.sparkSession
         self.parallelism = self._spark.sparkContext.defaultParallelism
@@ -276,17 +283,22 @@ class SparkEngine:
                 frame, rows=self._keep(one_per_key(frame.rows, task, frame.tasks), frame.rows.storageLevel)
             )
         given = sum(frame.counts.values())
+        if task.fills_within and self._counts_keys:
+            given = frame.rows.count()
         few = given <= BROADCAST_ROWS
         sent = given * min(self.parallelism, len(latest))
         # Which keys a log has deleted is for workers to see.
         by_workers = task.uses_filters or task.keeps_keys or sent <= SENT_KEYS or task.logged is not None
         if task.is_global or (latest and by_workers):
-            self._lookup = Lookup(self._spark, storage, task, self.parallelism, given)
+            stages = self._stages(frame.rows, given) if self._counts_keys else None
+            self._lookup = Lookup(self._spark, storage, task, self.parallelism, given, stages)
             tags = self._keep(self._lookup.find(frame.rows, files), frame.rows.storageLevel)
             joined = frame.rows.join(F.broadcast(tags) if few else tags, ROW_ID, "left")
             return replace(frame, rows=self._lookup.placed(joined), tagged=True)
         self._counted = LookupCount(task.index, len(latest), opened=len(latest))
         if not latest:
+            if self._counts_keys:
+                self._counted = replace(self._counted, keys=KeyStages(0, given, 0, 0))
             return frame
         stored = stored_keys(self._spark, storage, latest, self._hadoop, task.virtual)
         on = [RECORD_KEY, PARTITION_PATH]
@@ -295,9 +307,26 @@ class SparkEngine:
         # Kept, because it is used twice, for the profile and for the write; the joined rows are made twice
         # instead, the first time without their columns.
         tags = self._keep(found, frame.rows.storageLevel)
+        if self._counts_keys:
+            (hits,) = self._run(tags.select(F.countDistinct(ROW_ID)).collect, "tag")
+            compared = sum(n for p, n in frame.counts.items() if files.get(p))
+            stages_of = KeyStages(0, given - compared, int(hits[0]), compared - int(hits[0]))
+            self._counted = replace(self._counted, keys=stages_of)
         rows = of_their_keys(frame.rows.join(F.broadcast(tags) if few else tags, ROW_ID, "left"))
         rows = rows.withColumn(FILE_ID, F.coalesce(F.col(FILE_ID), F.lit("")))
         return replace(frame, rows=rows, tagged=True)
+
+    def _stages(self, rows: DataFrame, given: int) -> Callable[[DataFrame], tuple[DataFrame, KeyStages]]:
+        """What keeps the places of a look-up and counts the stages of its keys."""
+
+        def run(action: Callable[[], list[T.Row]]) -> list[T.Row]:
+            return self._run(action, "tag")
+
+        def counted(found: DataFrame) -> tuple[DataFrame, KeyStages]:
+            kept = self._keep(found, rows.storageLevel)
+            return kept, count_stages(kept, ROW_ID, given, run)
+
+        return counted
 
     def _in_buckets(
         self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]], task: LookupTask
@@ -320,6 +349,9 @@ class SparkEngine:
             counts = {(r[0], r[1]): r[2] for r in counted}
         else:
             self._counted = LookupCount(task.index, sum(len(of) for of in task.groups.values()))
+            if self._counts_keys:
+                told = KeyStages(sum(counts.values()), 0, 0, 0)
+                self._counted = replace(self._counted, keys=told)
         used: dict[str, list[int]] = {}
         for partition, digits in counts:
             used.setdefault(partition, []).append(int(digits))

@@ -13,7 +13,7 @@ with some of them, Spark evaluates these again, maybe in another order: so each 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,40 +30,31 @@ from hudi_format.model import BaseFile
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
-from hudi_index.hashing.java import crc32
-from hudi_index.lookup import FileLookup, LookupCount, LookupTask, surviving, with_equal_keys
+from hudi_index.lookup import FileLookup, KeyStages, LookupCount, LookupTask, surviving, with_equal_keys
 from hudi_index.record_index import KeyLocator, files_are_cheaper, shards_by_task
 from hudi_index.tagging import MOVED, STORED_IN, record_kinds
 from hudi_spark.runtime.python_workers import in_workers
 from hudi_spark.writing.bucket_partitioner import slots, small_frame, text_sql
 from hudi_spark.writing.deleted_keys import is_delete
+from hudi_spark.writing.key_places import (
+    CHECKSUM,
+    DEAD,
+    FOUND,
+    LOGGED,
+    PATH,
+    ROW_ID,
+    STAYS,
+    checksum,
+    checksums,
+    found_type,
+    needs_stored,
+    place_batch,
+    place_type,
+)
+from hudi_spark.writing.key_stages import COMPARED, TOLD, marks, without_marks
 from hudi_spark.writing.stored_keys import FILE_ID
 
-# Tells the rows of one evaluation apart, also those of one key.
-ROW_ID = "_hudi_row"
-_SLOT, _STAYS, _PLACES, _GOES = "_hudi_slot", "_hudi_stays", "_hudi_places", "_hudi_goes"
-_PATH = "_hudi_path"
-# Whether the file has logs.
-_LOGGED = "_hudi_logged"
-# Whether a log has deleted the record since.
-_DEAD = "_hudi_dead"
-# Checksum of the key that was found.
-_CHECKSUM = "_hudi_checksum"
-_FOUND = T.StructType(
-    [
-        T.StructField(ROW_ID, T.LongType()),
-        T.StructField(_CHECKSUM, T.LongType()),
-        T.StructField(FILE_ID, T.StringType()),
-        T.StructField(_DEAD, T.BooleanType()),
-    ]
-)
-_FOUND_GLOBAL = T.StructType(
-    [*_FOUND.fields, T.StructField(PARTITION_PATH, T.StringType()), T.StructField(_STAYS, T.BooleanType())]
-)
-# Where stored records are needed, also the file.
-_FOUND_FILES = T.StructType(
-    [*_FOUND_GLOBAL.fields, T.StructField(_PATH, T.StringType()), T.StructField(_LOGGED, T.BooleanType())]
-)
+_SLOT, _PLACES, _GOES = "_hudi_slot", "_hudi_places", "_hudi_goes"
 # What opening one more file costs, in bytes of reading.
 _FILE_COST = 1 << 20
 # Up to this many partitions are written into the plan; above it they are joined.
@@ -82,11 +73,23 @@ class _Verdicts(AccumulatorParam[dict[str, str]]):
 
 
 class Lookup:
-    """One lookup of a number of rows: located ones, and statistics once they were computed."""
+    """One lookup of a number of rows: located ones, and statistics once they were computed.
+
+    Args:
+        stages: counts what resolved the keys, of found places with marks; None where they are not counted.
+    """
 
     def __init__(
-        self, spark: SparkSession, storage: Storage, task: LookupTask, parallelism: int, rows: int
+        self,
+        spark: SparkSession,
+        storage: Storage,
+        task: LookupTask,
+        parallelism: int,
+        rows: int,
+        stages: Callable[[DataFrame], tuple[DataFrame, KeyStages]] | None = None,
     ) -> None:
+        self._stages = stages
+        self._keys: KeyStages | None = None
         self._spark = spark
         self._storage = storage
         self._task = task
@@ -97,6 +100,10 @@ class Lookup:
         self._files = 0
 
     @property
+    def _marks(self) -> bool:
+        return self._stages is not None
+
+    @property
     def count(self) -> LookupCount:
         said = [d.partition(" ") for _, d in sorted(self._doubts.value.items())]
         count = LookupCount.of(
@@ -105,6 +112,7 @@ class Lookup:
             doubted=sum(int(n) for n, _, _ in said),
             why=next((why for _, _, why in said), ""),
         )
+        count = replace(count, keys=self._keys)
         return count if self._task.locator is None else replace(count, files=self._files)
 
     def find(self, rows: DataFrame, files: Mapping[str, Sequence[BaseFile]]) -> DataFrame:
@@ -128,6 +136,13 @@ class Lookup:
             return _sent_on(joined, self._task)
         return joined.withColumn(FILE_ID, F.coalesce(F.col(FILE_ID), F.lit("")))
 
+    def _places(self, found: DataFrame) -> DataFrame:
+        """Places that workers found, whose keys are counted where that is asked for."""
+        if self._stages is None:
+            return found
+        found, self._keys = self._stages(found)
+        return without_marks(found)
+
     def _within(self, rows: DataFrame, files: Mapping[str, Sequence[BaseFile]]) -> DataFrame:
         groups = deal(files, self._parallelism)
         number = slots(len(groups))
@@ -138,16 +153,16 @@ class Lookup:
         keys = rows.select(RECORD_KEY, PARTITION_PATH, ROW_ID)
         sent = self._with_slots(keys, of_partition).repartition(len(groups), _SLOT)
         worker = FindInPartitions(
-            self._storage, self._task, dict(zip(number, groups, strict=True)), self._verdicts
+            self._storage, self._task, dict(zip(number, groups, strict=True)), self._verdicts, self._marks
         )
-        found = in_workers(sent, worker, _FOUND)
+        found = self._places(in_workers(sent, worker, FOUND))
         if self._task.logged is None:
-            return found.drop(_DEAD)
-        places = F.collect_list(F.struct(FILE_ID, _DEAD))
-        counted = found.groupBy(ROW_ID, _CHECKSUM).agg(places.alias(_PLACES))
+            return found.drop(DEAD)
+        places = F.collect_list(F.struct(FILE_ID, DEAD))
+        counted = found.groupBy(ROW_ID, CHECKSUM).agg(places.alias(_PLACES))
         alive = F.explode(_that_count(F.col(_PLACES), self._task)).alias(_GOES)
         file = F.col(f"{_GOES}.{FILE_ID}").alias(FILE_ID)
-        return counted.select(ROW_ID, _CHECKSUM, alive).select(ROW_ID, _CHECKSUM, file)
+        return counted.select(ROW_ID, CHECKSUM, alive).select(ROW_ID, CHECKSUM, file)
 
     def _with_slots(self, keys: DataFrame, of_partition: Mapping[str, list[int]]) -> DataFrame:
         """Each key once per task with files of its partition."""
@@ -183,13 +198,14 @@ class Lookup:
         keys = rows.select(*self._needed())
         slot = T.StructType([*keys.schema.fields, T.StructField(_SLOT, T.IntegerType())])
         dealt = in_workers(keys, DealByShard(locator, tuple(number[n] for n in of_shard)), slot)
-        worker = FindByIndex(self._storage, task, dict(files), self._verdicts, self._doubts)
-        return self._grouped(in_workers(dealt.repartition(tasks, _SLOT), worker, _found(task)))
+        worker = FindByIndex(self._storage, task, dict(files), self._verdicts, self._doubts, self._marks)
+        return self._grouped(in_workers(dealt.repartition(tasks, _SLOT), worker, found_type(task)))
 
     def _grouped(self, found: DataFrame) -> DataFrame:
         """All places of each row."""
-        place = F.struct(*(f.name for f in _place(self._task)))
-        return found.groupBy(ROW_ID, _CHECKSUM).agg(F.collect_list(place).alias(_PLACES))
+        found = self._places(found)
+        place = F.struct(*(f.name for f in place_type(self._task)))
+        return found.groupBy(ROW_ID, CHECKSUM).agg(F.collect_list(place).alias(_PLACES))
 
     def _over_all(self, rows: DataFrame, files: Mapping[str, Sequence[BaseFile]]) -> DataFrame:
         task = self._task
@@ -199,27 +215,14 @@ class Lookup:
         every = F.explode(F.array(*map(F.lit, number))).alias(_SLOT)
         sent = rows.select(*wanted, every).repartition(len(groups), _SLOT)
         worker = FindEverywhere(
-            self._storage, task, dict(zip(number, groups, strict=True)), self._verdicts, number[0]
+            self._storage,
+            task,
+            dict(zip(number, groups, strict=True)),
+            self._verdicts,
+            number[0],
+            self._marks,
         )
-        return self._grouped(in_workers(sent, worker, _found(task)))
-
-
-def _found(task: LookupTask) -> T.StructType:
-    return _FOUND_FILES if _needs_stored(task) else _FOUND_GLOBAL
-
-
-def _place(task: LookupTask) -> T.StructType:
-    return T.StructType([f for f in _found(task).fields if f.name not in (ROW_ID, _CHECKSUM)])
-
-
-def checksum() -> Column:
-    """Checksum of a row's key, as `_checksums`."""
-    return F.crc32(F.col(RECORD_KEY).cast("binary")).alias(_CHECKSUM)
-
-
-def _checksums(keys: pa.Array | pa.ChunkedArray) -> pa.Array:
-    sums: pa.Array = crc32(keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys)
-    return sums.cast(pa.int64())
+        return self._grouped(in_workers(sent, worker, found_type(task)))
 
 
 def of_their_keys(joined: DataFrame) -> DataFrame:
@@ -232,18 +235,13 @@ def of_their_keys(joined: DataFrame) -> DataFrame:
         remedy="run the write again; nothing of it is visible. Where this happens often, save the rows first.",
     )
     other = F.raise_error(f"{type(error).__module__}.{type(error).__name__}: {error}").cast("boolean")
-    same = F.col(_CHECKSUM).isNull() | (F.col(_CHECKSUM) == checksum())
-    return joined.where(F.when(same, F.lit(True)).otherwise(other)).drop(_CHECKSUM)
-
-
-def _needs_stored(task: LookupTask) -> bool:
-    """Whether rows may need a merge with stored ones before writing (`STORED_IN`)."""
-    return task.takes_values_along or task.renews_stored
+    same = F.col(CHECKSUM).isNull() | (F.col(CHECKSUM) == checksum())
+    return joined.where(F.when(same, F.lit(True)).otherwise(other)).drop(CHECKSUM)
 
 
 def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
     """Rows with the locations of their keys, once per target."""
-    places = F.coalesce(F.col(_PLACES), F.array().cast(T.ArrayType(_place(task))))
+    places = F.coalesce(F.col(_PLACES), F.array().cast(T.ArrayType(place_type(task))))
     if task.logged is not None:
         places = _that_count(places, task)
     # A place without a file: another row of the key is kept.
@@ -254,21 +252,21 @@ def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
 
     def goes(p: Column) -> Column:
         elsewhere = may_move & (p[PARTITION_PATH] != here)
-        moved = elsewhere & ~p[_STAYS]
-        here_again = F.when(elsewhere & p[_STAYS], p[_PATH]) if task.renews_stored else nowhere
+        moved = elsewhere & ~p[STAYS]
+        here_again = F.when(elsewhere & p[STAYS], p[PATH]) if task.renews_stored else nowhere
         if task.takes_values_along and task.logged is not None:
-            here_again = F.when(may_move & ~elsewhere & p[_LOGGED], p[_PATH])
+            here_again = F.when(may_move & ~elsewhere & p[LOGGED], p[PATH])
         return F.struct(
             p[PARTITION_PATH].alias(PARTITION_PATH),
             p[FILE_ID].alias(FILE_ID),
             moved.alias(MOVED),
-            *([here_again.alias(STORED_IN)] if _needs_stored(task) else []),
+            *([here_again.alias(STORED_IN)] if needs_stored(task) else []),
         )
 
     found = F.transform(places, goes)
     stored: list[Column] = []
-    if _needs_stored(task):
-        filled = F.array_min(F.transform(places, lambda p: p[_PATH])) if task.takes_values_along else nowhere
+    if needs_stored(task):
+        filled = F.array_min(F.transform(places, lambda p: p[PATH])) if task.takes_values_along else nowhere
         stored = [filled.alias(STORED_IN)]
     fresh = F.array(
         F.struct(here.alias(PARTITION_PATH), F.lit("").alias(FILE_ID), F.lit(False).alias(MOVED), *stored)
@@ -298,7 +296,7 @@ def _counting(lookup: FileLookup, file: BaseFile, at: np.ndarray) -> tuple[np.nd
 
 def _that_count(places: Column, task: LookupTask) -> Column:
     """Places where a log has not deleted the key; of a key deleted everywhere one, as `tagging`."""
-    alive = F.filter(places, lambda p: ~p[_DEAD])
+    alive = F.filter(places, lambda p: ~p[DEAD])
     if task.only_living:
         return alive
     return F.when(F.size(alive) > 0, alive).otherwise(F.slice(F.array_sort(places), 1, 1))
@@ -361,12 +359,14 @@ class FindInPartitions:
 
     Attributes:
         groups: files by slot number, which is the last column of the rows.
+        marks: whether rows whose keys were compared are marked.
     """
 
     storage: Storage
     task: LookupTask
     groups: Mapping[int, tuple[BaseFile, ...]]
     verdicts: Accumulator[dict[str, str]]
+    marks: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for slot, rows in _by_slot(batches):
@@ -393,11 +393,14 @@ class FindInPartitions:
                 at, dead = _counting(lookup, file, at)
                 columns = [
                     pa.array(mine_ids[at]),
-                    _checksums(lookup.keys.take(pa.array(at))),
+                    checksums(lookup.keys.take(pa.array(at))),
                     pa.repeat(pa.scalar(file.file_id), len(at)),
                     pa.array(dead),
                 ]
-                yield pa.RecordBatch.from_arrays(columns, names=_FOUND.names)
+                yield pa.RecordBatch.from_arrays(columns, names=FOUND.names)
+        if self.marks:
+            for lookup, mine_ids in lookups.values():
+                yield marks(FOUND, ROW_ID, mine_ids[_compared(lookup)], COMPARED)
         self.verdicts.add(verdicts)
 
 
@@ -414,6 +417,7 @@ class FindEverywhere:
     groups: Mapping[int, tuple[BaseFile, ...]]
     verdicts: Accumulator[dict[str, str]]
     first: int
+    marks: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for slot, rows in _by_slot(batches):
@@ -423,7 +427,7 @@ class FindEverywhere:
         task = self.task
         rows, ordering, lost = _kept(rows, task)
         if lost.num_rows and slot == self.first:
-            yield _places(task, lost, None, None)
+            yield place_batch(task, lost, None, None)
         compares = task.compares_stored and ordering is not None
         lookup = FileLookup(self.storage, rows.column(RECORD_KEY), task, ordering if compares else None)
         codes, known = _codes(rows)
@@ -440,7 +444,9 @@ class FindEverywhere:
             kept, dead = _counting(lookup, file, at)
             if stays is not None:
                 stays = stays[np.isin(at, kept)]
-            yield _places(task, rows, kept, file, stays, dead)
+            yield place_batch(task, rows, kept, file, stays, dead)
+        if self.marks:
+            yield marks(found_type(task), ROW_ID, rows.column(ROW_ID).to_numpy()[_compared(lookup)], COMPARED)
         self.verdicts.add(verdicts)
 
 
@@ -477,6 +483,7 @@ class FindByIndex:
     files: Mapping[str, Sequence[BaseFile]]
     verdicts: Accumulator[dict[str, str]]
     doubts: Accumulator[dict[str, str]]
+    marks: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for slot, rows in _by_slot(batches):
@@ -486,7 +493,7 @@ class FindByIndex:
         task = self.task
         rows, ordering, lost = _kept(rows, task)
         if lost.num_rows:
-            yield _places(task, lost, None, None)
+            yield place_batch(task, lost, None, None)
         compares = task.compares_stored and ordering is not None
         lookup = FileLookup(self.storage, rows.column(RECORD_KEY), task, ordering if compares else None)
         told = lookup.places()
@@ -504,6 +511,12 @@ class FindByIndex:
                     group = (file.partition, file.file_id)
                     held[group] = np.union1d(held[group], alive) if group in held else alive
             self.verdicts.add(verdicts)
+            lookup.compared[told.doubted[rest.compared]] = True
+        if self.marks:
+            ids = rows.column(ROW_ID).to_numpy()
+            for at in told.rows.values():
+                yield marks(found_type(task), ROW_ID, ids[with_equal_keys(at, lookup.same_keys)], TOLD)
+            yield marks(found_type(task), ROW_ID, ids[_compared(lookup)], COMPARED)
         codes, known = _codes(rows)
         bases = {(f.partition, f.file_id): f for of in self.files.values() for f in of}
         for (partition, file_id), mine in held.items():
@@ -515,7 +528,13 @@ class FindByIndex:
             at = with_equal_keys(mine, lookup.same_keys)
             if stays is not None:
                 stays = np.isin(at, with_equal_keys(mine[stays], lookup.same_keys))
-            yield _places(task, rows, at, file, stays)
+            yield place_batch(task, rows, at, file, stays)
+
+
+def _compared(lookup: FileLookup) -> np.ndarray:
+    """Mask of rows whose keys were compared."""
+    same = lookup.same_keys
+    return lookup.compared if same is None else lookup.compared[same]
 
 
 def _kept(rows: pa.Table, task: LookupTask) -> tuple[pa.Table, pa.ChunkedArray | pa.Array | None, pa.Table]:
@@ -533,33 +552,6 @@ def _kept(rows: pa.Table, task: LookupTask) -> tuple[pa.Table, pa.ChunkedArray |
     lost = rows.take(pa.array(np.flatnonzero(others)))
     picked = pa.array(keep)
     return rows.take(picked), None if ordering is None else ordering.take(picked), lost
-
-
-def _places(
-    task: LookupTask,
-    rows: pa.Table,
-    at: np.ndarray | None,
-    file: BaseFile | None,
-    stays: np.ndarray | None = None,
-    dead: np.ndarray | None = None,
-) -> pa.RecordBatch:
-    """A location for each row; rows without a file are dropped."""
-    rows = rows.select([ROW_ID, RECORD_KEY])
-    rows = rows if at is None else rows.take(pa.array(at))
-    n = rows.num_rows
-    columns = [
-        rows.column(ROW_ID).combine_chunks(),
-        _checksums(rows.column(RECORD_KEY)),
-        pa.repeat(pa.scalar(None if file is None else file.file_id, pa.string()), n),
-        pa.array(np.zeros(n, dtype=bool) if dead is None else dead),
-        pa.repeat(pa.scalar(None if file is None else file.partition, pa.string()), n),
-        pa.array(np.zeros(n, dtype=bool) if stays is None else stays),
-    ]
-    if _needs_stored(task):
-        columns.append(pa.repeat(pa.scalar(None if file is None else file.path, pa.string()), n))
-        logs = file is not None and task.logged is not None and file.path in task.logged.logs
-        columns.append(pa.repeat(pa.scalar(logs), n))
-    return pa.RecordBatch.from_arrays(columns, names=_found(task).names)
 
 
 def _codes(rows: pa.Table) -> tuple[np.ndarray, dict[str, int]]:

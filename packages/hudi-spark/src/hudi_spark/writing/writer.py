@@ -58,6 +58,35 @@ def save_frame(
     return result
 
 
+def dry_run(
+    frame: DataFrame,
+    path: str,
+    *,
+    mode: str = "append",
+    options: Mapping[str, str] | None = None,
+    partition_by: Sequence[str] = (),
+) -> CommitResult:
+    """Result of what `frame.write.format("hudi").save(path)` would do; nothing is written.
+
+    The frame is evaluated and its keys are looked for as by the write.  The result says which stage of the index
+    resolved how many keys (`lookup.keys`), the file groups that would be written, and bytes and seconds that the write
+    is expected to take (`rewritten_bytes`, `forecast`).
+
+    Args:
+        options: of the write; the session's `hoodie.*` settings are added below them.
+        mode: as of the write.
+        partition_by: columns of `partitionBy`.
+
+    Raises:
+        HudiError: as the write, where it needs no written files to see it.
+    """
+    spark = frame.sparkSession
+    given = merged(session_options(spark), with_partition_by(dict(options or {}), partition_by))
+    storage = open_storage(table_path(spark, path, what="dry_run"), options=given)
+    engine = SparkEngine(frame, hadoop_options(given), counts_keys=True)
+    return execute(engine, storage, frame, without_hadoop_options(given), mode=mode, dry_run=True)
+
+
 def last_commit() -> CommitResult | None:
     """Result of this thread's last write through Spark; None before the first."""
     found: CommitResult | None = getattr(_last, "result", None)
