@@ -8,7 +8,18 @@ import shutil
 
 import pyarrow as pa
 import pytest
-from rival_writers import DURING, GLOBAL, OCC, Between, Older, beside, make, rows, values
+from rival_writers import (
+    DURING,
+    GLOBAL,
+    OCC,
+    Between,
+    Older,
+    adds_twice_and_cleans,
+    beside,
+    make,
+    rows,
+    values,
+)
 
 from hudi_format.errors import DuplicateKeyError, WriteConflictError
 from hudi_timeline import HudiTable
@@ -233,6 +244,29 @@ def test_keys_that_files_do_not_hold_are_made_of_their_columns(tmp_path, monkeyp
     write(HudiTable.open(path), OCC)
     assert values(path) == sorted(wanted.items())
     assert len(begun) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "tries"), [("delete", 2), ("insert that drops", 2), ("insert that drops all", 1)]
+)
+def test_keys_of_others_whose_files_were_cleaned_are_looked_up_again(
+    tmp_path, monkeypatch, begun, name, tries
+):
+    path = str(tmp_path / "t")
+    make(path)
+    begun.clear()
+    between = Between(monkeypatch, path, adds_twice_and_cleans, DURING)
+    table = HudiTable.open(path)
+    if name == "delete":
+        table.delete(rows("ax", "nx"), options=OCC)
+    else:
+        ours = rows("ax", "nx", "mx", v=9) if tries == 2 else rows("ax", v=9)
+        table.insert(ours, options={**OCC, **DROP})
+    assert between.refused is None
+    others = {"by": 1, "cq": 1}
+    wanted = {"ax": 1, "nx": 6, **({"mx": 9} if tries == 2 else {})}
+    assert values(path) == sorted((others if name == "delete" else {**others, **wanted}).items())
+    assert len(begun) == 2 + tries
 
 
 def test_a_stream_is_not_read_twice(path, monkeypatch):

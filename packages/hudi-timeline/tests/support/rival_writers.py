@@ -270,6 +270,17 @@ def beside(path, monkeypatch, *keys, act="insert"):
     return Between(monkeypatch, path, rival, DURING)
 
 
+def adds_twice_and_cleans(path):
+    """Insert a key, update it, and leave only the newer file."""
+    HudiTable.open(path).insert(rows("nx", ts=5, v=5), options=OCC)
+    HudiTable.open(path).upsert(rows("nx", ts=6, v=6), options=OCC)
+    versions = {
+        "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.cleaner.fileversions.retained": "1",
+    }
+    assert HudiTable.open(path).clean(options={**OCC, **versions}).deleted
+
+
 class Older:
     """Another writer whose instant is the earlier one, and that commits when it is let."""
 

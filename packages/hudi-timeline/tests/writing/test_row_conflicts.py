@@ -4,7 +4,7 @@ import shutil
 
 import pyarrow as pa
 import pytest
-from rival_writers import GLOBAL, Between, make, rows, state
+from rival_writers import GLOBAL, Between, adds_twice_and_cleans, make, rows, state
 
 from hudi_format.errors import UnsupportedError, WriteConflictError
 from hudi_timeline import HudiTable
@@ -102,6 +102,20 @@ def test_what_would_be_added_again_is_not_run_again(path, monkeypatch, operation
     assert not e.value.retry_safe
     assert "upsert" in e.value.remedy
     assert state(path) == between.state
+
+
+@pytest.mark.parametrize("operation", ["insert", "upsert"])
+def test_what_was_written_to_files_that_were_cleaned_is_a_conflict(path, monkeypatch, operation):
+    Between(monkeypatch, path, adds_twice_and_cleans, DURING)
+    write = getattr(HudiTable.open(path), operation)
+    if operation == "upsert":
+        assert write(rows("nx", ts=9, v=9), options={**KEYS, **RETRY}).retries == 1
+    else:  # it would be added again
+        with pytest.raises(WriteConflictError, match="was cleaned since") as e:
+            write(rows("nx", ts=9, v=9), options={**KEYS, **RETRY})
+        assert not e.value.retry_safe
+        assert "upsert" in e.value.remedy
+    assert [v for v in values(path) if v[0] == "nx"] == [("nx", 9 if operation == "upsert" else 6)]
 
 
 def test_an_insert_that_drops_known_keys_is_run_again(path, monkeypatch):

@@ -16,12 +16,19 @@ Most of what has to be read is read before the lock is taken: under it only what
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.errors import OptionError, SchemaError, UnsupportedError, WriteConflictError
+from hudi_format.errors import (
+    MissingFileError,
+    OptionError,
+    SchemaError,
+    UnsupportedError,
+    WriteConflictError,
+)
 from hudi_format.file_names import parse_log_file
 from hudi_format.file_slice.cdc_images import logged_keys
 from hudi_format.file_slice.reader import SliceMerge
@@ -51,6 +58,7 @@ from hudi_timeline.writing.write_plan import Plan, drops_duplicates, fails_on_kn
 
 # Under it a write of keys is not looked up, so that a second try would add them too.
 _ADDS = ("insert", "bulk_insert")
+_UPSERT = f"use the operation upsert, which updates them, or set {DUP_POLICY}=drop to skip them."
 _SHOWN = 5
 # Of all partitions, where keys are unique over them.
 _EVERYWHERE = ""
@@ -116,9 +124,14 @@ class KeyCheck:
         self._everywhere = plan.index in GLOBAL_KINDS
         # What a deletion finds again it deletes; an insert that looks keys up skips them, or fails.
         self._once = drops_duplicates(plan) or fails_on_known_keys(plan)
-        self._compares = plan.config.transaction.detection == BY_KEYS or self._once
+        self._compares = bool(stats) and (plan.config.transaction.detection == BY_KEYS or self._once)
         self._ours: Keys | None = None
         self._theirs: dict[str, Keys] = {}
+
+    @property
+    def _reads(self) -> bool:
+        """Whether the keys of others are looked at."""
+        return self._compares or self._looked.deleted is not None
 
     @classmethod
     def of(
@@ -135,12 +148,13 @@ class KeyCheck:
             counts: its rows by partition.
         """
         made = cls(plan, transaction.instant, stats, counts or {}, looked or LookedUp())
-        if not ((made._compares and stats) or made._looked.deleted or made._looked.dropped):
+        if not (made._reads or made._looked.dropped):
             return None
         now = transaction.now()
         basis = Basis.of(transaction.snapshot.config, transaction.snapshot.timeline)
-        for rival in basis.changes(now.config, now.timeline).written:
-            made._keys_of(rival, now.commits.get(rival), now.config)
+        for rival in basis.changes(now.config, now.timeline).written if made._reads else ():
+            with suppress(MissingFileError):  # one of file groups goes before it
+                made._keys_of(rival, now.commits.get(rival), now.config)
         return made
 
     def check(self, commits: Mapping[Instant, CommitMetadata], changes: Changes, config: TableConfig) -> None:
@@ -150,11 +164,15 @@ class KeyCheck:
             commits: of others since the write began.
 
         Raises:
-            WriteConflictError: they wrote some of the same keys, elsewhere, or deleted some that were dropped.
-            MissingFileError, CorruptFileError, StorageError: reading their files.
+            WriteConflictError: they wrote some of the same keys, elsewhere, or deleted some that were dropped; or it
+                cannot be known any more which ones they wrote.
+            CorruptFileError, StorageError: reading their files.
         """
-        for rival, commit in commits.items():
-            theirs = self._keys_of(rival, commit, config)
+        for rival, commit in commits.items() if self._reads else ():
+            try:
+                theirs = self._keys_of(rival, commit, config)
+            except MissingFileError as e:
+                raise self._cleaned(rival, e) from e
             if not theirs:
                 continue
             if self._compares:
@@ -227,6 +245,22 @@ class KeyCheck:
                 found.append(logged_keys(storage, [log], merge, self._plan.schema))
         return pc.unique(pa.chunked_array(found, pa.string()))
 
+    def _cleaned(self, rival: Instant, missing: MissingFileError) -> WriteConflictError:
+        """Conflict with a write whose files are gone: with the table as it is now its keys are looked up."""
+        plan = self._plan
+        safe = self._once or plan.operation not in _ADDS
+        error = WriteConflictError(
+            f"{rival.action} {rival.time} wrote {missing.file}, which was cleaned since, so that its record keys "
+            "cannot be compared",
+            table=plan.storage.uri,
+            instant=self._instant,
+            remedy="run the write again; it then looks at what is there." if safe else _UPSERT,
+            rival=rival.time,
+            retry_safe=safe,
+        )
+        error.details[LOOK_AGAIN] = self._once or self._looked.deleted is not None
+        return error
+
     def _conflict(self, rival: Instant, keys: Sequence[str], *, deleted: bool = False) -> WriteConflictError:
         plan = self._plan
         safe = deleted or self._once or plan.operation not in _ADDS
@@ -236,7 +270,7 @@ class KeyCheck:
         elif self._once:
             remedy = "run the write again; it then finds the other one's rows."
         elif not safe:
-            remedy = f"use the operation upsert, which updates them, or set {DUP_POLICY}=drop to skip them."
+            remedy = _UPSERT
         more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
         error = WriteConflictError(
             f"{rival.action} {rival.time} wrote {len(keys)} of the same record keys first, to other file groups: "
