@@ -153,6 +153,25 @@ def test_files_of_commits_that_were_archived_beyond_the_savepoint_do_not_come_ba
 
 
 @pytest.mark.req("RC-06")
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_time_whose_commit_was_archived_beyond_a_savepoint_stands_for_no_older_one(is_kept):
+    made = beyond_a_savepoint("COPY_ON_WRITE")
+    moment = parse_instant(made.at("archived"))
+    if not is_kept:
+        for state in ("INFLIGHT", "COMPLETED"):  # as Apache Hudi does it
+            made.storage.delete(made.path_of(made.at("saved"), "savepoint", state))
+    for act in (made.table.restore, made.table.savepoint):
+        for dry_run in (True, False):
+            with pytest.raises(InstantNotFoundError, match="is archived") as caught:
+                act(moment, dry_run=dry_run)
+            assert caught.value.instant == made.at("archived")
+            assert made.at("saved") in caught.value.remedy
+    assert made.table.read(["id"]).to_arrow()["id"].to_pylist() == ["v3"]
+    before = moment - timedelta(milliseconds=1)
+    assert made.table.restore(before, dry_run=True).to == made.at("saved")
+
+
+@pytest.mark.req("RC-06")
 def test_merge_on_read_tables_are_not_restored_beyond_archived_commits():
     made = beyond_a_savepoint("MERGE_ON_READ")
     with pytest.raises(UnsupportedError, match="is archived") as caught:

@@ -78,22 +78,36 @@ def commit_of(snapshot: TableSnapshot, given: str | date | Committed) -> str:
     A time stands for the newest commit up to it: of the snapshot, which is that of the lock where something is changed.
 
     Raises:
-        InstantNotFoundError: another form, or a time before the first commit of the active timeline.
+        InstantNotFoundError: another form, a time before the first commit of the active timeline, or one whose newest
+            commit is archived.
+        CorruptFileError, MissingFileError, UnsupportedError: the archive cannot be read.
     """
     if isinstance(given, str) or hasattr(given, "instant"):
         named = named_instant(given)
         if named.isdigit():
             return named
     at = parse_query_instant(given, zone_of(snapshot.config.timezone))
-    there = [i.time for i in snapshot.timeline.completed_writes() if i.time <= at]
+    storage, timeline = snapshot.storage, snapshot.timeline
+    there = [i.time for i in timeline.completed_writes() if i.time <= at]
     if not there:
         raise InstantNotFoundError(
             f"the active timeline has no completed commit up to {at}",
-            table=snapshot.storage.uri,
+            table=storage.uri,
             instant=at,
             remedy="`inspect.commits()` lists them.",
         )
-    return max(there)
+    found = max(there)
+    # A savepointed commit may have stayed while later ones were archived: it is not what the table was then.
+    active = {i.time for i in timeline.instants}
+    newer = archived_write_between(storage, snapshot.config, found, at, unless=active.__contains__)
+    if newer is not None:
+        raise InstantNotFoundError(
+            f"the newest commit up to {at} is {newer.time}, which is archived",
+            table=storage.uri,
+            instant=newer.time,
+            remedy=f"name a commit of the active timeline: the newest one before it is {found}.",
+        )
+    return found
 
 
 def save(
