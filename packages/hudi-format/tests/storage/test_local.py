@@ -137,6 +137,23 @@ def test_a_parent_that_another_process_removes_is_made_again(tmp_path, monkeypat
     assert (tmp_path / "p/q/f").read_bytes() == b"1"
 
 
+@pytest.mark.parametrize("error", [FileExistsError, FileNotFoundError])
+def test_folders_that_other_processes_make_and_remove_meanwhile_are_made(tmp_path, monkeypatch, error):
+    """Found there by the system, and gone when it is looked at; or gone with one above it."""
+    real, raced = os.mkdir, []
+
+    def meanwhile(path, mode=0o777):
+        if len(raced) < 3 and str(path).endswith("/p/q"):
+            raced.append(path)
+            raise error(path)
+        real(path, mode)
+
+    monkeypatch.setattr(os, "mkdir", meanwhile)
+    LocalStorage(str(tmp_path)).create("p/q/f", b"1")
+    assert len(raced) == 3
+    assert (tmp_path / "p/q/f").read_bytes() == b"1"
+
+
 def test_schemes_are_normalised(tmp_path):
     assert isinstance(open_storage(f"file://{tmp_path}/a%20b"), LocalStorage)
     assert open_storage(f"file://{tmp_path}/a%20b").uri == f"{tmp_path}/a b"

@@ -21,6 +21,7 @@ from hudi_format.storage.safe_path import check_below
 # A name that is too long is that of no file.
 _ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}
 _TRIES_TO_EMPTY = 20  # a folder in which others make and remove files meanwhile
+_TRIES_TO_MAKE = 5
 _NO_FSYNC = (errno.EINVAL, errno.EBADF, errno.EROFS)
 """What file systems answer that do not flush folders."""
 FIRST_BYTES, READ_BYTES = 1 << 16, 1 << 20
@@ -439,16 +440,19 @@ def _make_folders(full: str) -> None:
 
     What else the system says must not pass for the absence or presence of the file that is to lie there.
     """
-    for again in (True, False):
+    for left in range(_TRIES_TO_MAKE, -1, -1):
         try:
             os.makedirs(full, exist_ok=True)
             return
         except FileExistsError:
+            # Or a folder that another process made, and has removed since.
+            if left and (os.path.isdir(full) or not os.path.lexists(full)):
+                continue
             what, remedy = "a file has the name of the folder", "remove the file, or correct the path."
             raise StorageError(f"the storage refused: {what}", file=full, remedy=remedy) from None
         except FileNotFoundError:
-            # Once: one above it was removed meanwhile.  Twice: the file system has its own folders only.
-            if not again:
+            # Now and then: one above it was removed meanwhile.  Always: the file system has its own folders only.
+            if not left:
                 what, remedy = "no folder can be made here", "give a path on a file system that stores files."
                 raise StorageError(f"the storage refused: {what}", file=full, remedy=remedy) from None
 
