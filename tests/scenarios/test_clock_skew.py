@@ -224,27 +224,31 @@ def test_all_commits_are_there_in_the_order_of_their_instants(place, writer, shi
     def writes(one: Writer, name: str) -> Callable[[], None]:
         def act() -> None:
             for n in range(4):
-                answer = one.ask("write", [f"{name}-{n}", f"{name}-all"], n, 0.0)
-                if "done" in answer:
-                    done[name].append((str(answer["done"]), n))
-                else:
-                    assert answer["refused"] == "ClockError", answer
-                    refused[name] += 1
+                write(one, name, n)
 
         return act
 
+    def write(one: Writer, name: str, n: int) -> None:
+        answer = one.ask("write", [f"{name}-{n}", f"{name}-all"], n, 0.0)
+        if "done" in answer:
+            done[name].append((str(answer["done"]), n))
+        else:
+            assert answer["refused"] == "ClockError", answer
+            refused[name] += 1
+
     both(writes(here, "here"), writes(there, "there"))
+    # Whose clock is ahead is never refused; whose is behind is told so, once there is an instant of the other one.
+    ahead, behind = ("there", "here") if shift_s > 0 else ("here", "there")
+    told = refused[behind]
+    write(here if behind == "here" else there, behind, 4)
+    assert refused[behind] == told + (abs(shift_s) > 1)
+    assert (refused[ahead], len(done[ahead])) == (0, 4)
+    assert len(done[behind]) + refused[behind] == 5
+    if abs(shift_s) < 1:
+        assert refused[behind] == 0
     instants = [i for of in done.values() for i, _ in of]
     assert len(set(instants)) == len(instants)
     assert all(of == sorted(of) for of in done.values())
-    # Whose clock is ahead is never refused; whose is behind is told so, once there is an instant of the other one.
-    ahead, behind = ("there", "here") if shift_s > 0 else ("here", "there")
-    assert (refused[ahead], len(done[ahead])) == (0, 4)
-    assert len(done[behind]) + refused[behind] == 4
-    if abs(shift_s) < 1:
-        assert refused[behind] == 0
-    else:
-        assert refused[behind] > 0
     wanted = {f"{name}-{n}": n for name, of in done.items() for _, n in of}
     wanted |= {f"{name}-all": of[-1][1] for name, of in done.items() if of}
     assert rows_of(place) == wanted

@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 
 # Offsets of Arrow's plain texts have 32 bits.
 _MOST_BYTES = 2**31 - 1
+# Fewer are filtered on one thread: handing them to others takes longer.
+_ROWS_FOR_THREADS = 1 << 17
 
 
 def texts(values: Sequence[str | None]) -> pa.Array:
@@ -89,7 +91,7 @@ def flags_of(column: pa.Array) -> np.ndarray:
 # Rows of a table that pass an expression, without `Table.filter`.
 #
 # `pyarrow.acero`, which that goes through, imports `pyarrow.dataset` and with it pandas, where that is installed; the
-# module below it needs neither.  No threads are started: callers filter small tables.
+# module below it needs neither.  Threads are started for what is worth it.
 
 
 def filtered(table: pa.Table, expression: pc.Expression) -> pa.Table:
@@ -104,7 +106,7 @@ def filtered(table: pa.Table, expression: pc.Expression) -> pa.Table:
         Declaration("table_source", TableSourceNodeOptions(table)),
         Declaration("filter", FilterNodeOptions(expression)),
     ]
-    return Declaration.from_sequence(steps).to_table(use_threads=False)
+    return Declaration.from_sequence(steps).to_table(use_threads=table.num_rows >= _ROWS_FOR_THREADS)
 
 
 def repeated(value: pa.Scalar, rows: int) -> pa.Array:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hudi_format.arrow import arrays
 from hudi_format.arrow.arrays import no_columns, put_together, repeated
 from hudi_format.errors import (
     CorruptFileError,
@@ -29,7 +30,7 @@ from hudi_format.parquet.footer import (
     reading,
     stream_bytes,
 )
-from hudi_format.parquet.reader import row_counts, wrong_rows
+from hudi_format.parquet.reader import pays_threads, row_counts, wrong_rows
 from hudi_format.parquet.row_group_filter import RowGroupFilter
 from hudi_format.parquet.row_groups import repeating, row_groups
 from hudi_format.parquet.utf8 import check_text, texts_as_bytes
@@ -198,15 +199,16 @@ class BaseFileReader:
                 return self._finish(pa.table({}), self._other.rows)
             parts = list(self._other_batches(self._other, BATCH_ROWS))
             return put_together([pa.Table.from_batches([p]) for p in parts], self.wanted.given)
+        rows = sum(self._rows[n] for n in self.row_groups)
+        threads = pays_threads(rows, len(self._columns))
         try:
             if len(self.row_groups) == self._file.num_row_groups:
-                raw = self._file.read(columns=self._columns)
+                raw = self._file.read(columns=self._columns, use_threads=threads)
             else:
-                raw = self._file.read_row_groups(self.row_groups, columns=self._columns)
+                raw = self._file.read_row_groups(self.row_groups, self._columns, use_threads=threads)
             check_text(raw, self._texts)
         except _UNREADABLE as e:
             raise _corrupt(self.wanted, e) from None
-        rows = sum(self._rows[n] for n in self.row_groups)
         if self._columns and raw.num_rows != rows:
             raise _corrupt(self.wanted, wrong_rows(raw.num_rows, rows))
         return self._finish(raw, rows)
@@ -225,8 +227,9 @@ class BaseFileReader:
         longest = max(self._rows[n] for n in self.row_groups)
         left = sum(self._rows[n] for n in self.row_groups)
         batch_rows = max(1, min(batch_rows, longest))
+        threads = pays_threads(longest, len(self._columns))
         raw = self._file.iter_batches(
-            batch_size=batch_rows, row_groups=self.row_groups, columns=self._columns, use_threads=True
+            batch_size=batch_rows, row_groups=self.row_groups, columns=self._columns, use_threads=threads
         )
         while True:
             try:
@@ -311,7 +314,7 @@ def filtered(rows: pa.Table, filter: pc.Expression) -> pa.Table:
         LibraryError: it cannot be evaluated for one of them.
     """
     try:
-        return rows.filter(filter)
+        return arrays.filtered(rows, filter)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as e:
         # The filter was tried on the schema when the scan was made: the rows are not at fault.
         reason = (str(e).splitlines() or [type(e).__name__])[0]

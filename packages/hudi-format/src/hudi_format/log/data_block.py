@@ -24,7 +24,7 @@ from hudi_format.hfile.records import KEY_FIELD, decode_entries
 from hudi_format.log import _scan
 from hudi_format.log.block import BlockType, LogBlock
 from hudi_format.log.parquet_block import check_content, fitted, open_content, unreadable
-from hudi_format.parquet.reader import has_int96
+from hudi_format.parquet.reader import has_int96, pays_threads
 from hudi_format.schema.avro import from_avro
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.internal_schema import ReadEvolution, Reading
@@ -190,10 +190,11 @@ class BlockDecoder:
             stored = [n for n in target.names if n in there]
             naive = has_int96(file)
             step = self._at_once(left, content.size)
+            threads = pays_threads(left, len(stored))
             if step >= left:
-                parts = iter([file.read(columns=stored)])
+                parts = iter([file.read(columns=stored, use_threads=threads)])
             else:
-                found = file.iter_batches(step, columns=stored)
+                found = file.iter_batches(step, columns=stored, use_threads=threads)
                 parts = (pa.Table.from_batches([b]) for b in found)
             for rows in parts:
                 check_content(block, file, rows)

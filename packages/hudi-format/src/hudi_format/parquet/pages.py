@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from hudi_format.parquet.footer import check_columns
 from hudi_format.parquet.kept_chunks import MAGIC, path_of
+from hudi_format.parquet.reader import pays_threads
 from hudi_format.parquet.thrift import (
     BINARY,
     BOOLEANS,
@@ -308,7 +309,7 @@ class PagedFile:
         with pq.ParquetFile(pa.BufferReader(b"".join(body)), read_dictionary=codes) as file:
             check_columns(file.schema_arrow)
             texts = texts_as_bytes(file)
-            table = file.read(use_threads=rows >= 1 << 17)
+            table = file.read(use_threads=pays_threads(rows, len(names)))
         if table.num_rows != rows:
             raise ValueError(f"pages of {table.num_rows} rows instead of {rows}")
 

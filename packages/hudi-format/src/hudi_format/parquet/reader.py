@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from hudi_format.arrow.arrays import filtered
 from hudi_format.errors import CorruptFileError, HudiError, MissingColumnError, UnsupportedError
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.record_keys import record_keys
@@ -27,6 +28,8 @@ from hudi_format.storage.protocol import Storage
 
 # Row groups of more encoded bytes than this are rewritten in pieces.
 PIECE_BYTES = 32 << 20
+# Fewer are decoded on one thread: handing them to others takes longer.
+_VALUES_FOR_THREADS = 1 << 17
 # How Arrow's writer names itself in footers: it is the one that files of ours are written with.
 _ARROW = "parquet-cpp-arrow"
 
@@ -66,7 +69,7 @@ def read_table(
         everything = file.wanted(None)
         table = file.finish(file.read(None, everything, use_threads), everything)
         try:
-            return table.filter(filter).select(wanted)
+            return filtered(table, filter).select(wanted)
         except pa.ArrowInvalid as e:
             if "FieldRef" in str(e):
                 raise MissingColumnError(
@@ -273,6 +276,11 @@ def has_int96(file: pq.ParquetFile) -> bool:
     return any(columns.column(i).physical_type == "INT96" for i in range(len(columns)))
 
 
+def pays_threads(rows: int, columns: int) -> bool:
+    """Whether columns that are decoded side by side are there sooner; for less, threads cost more than they save."""
+    return rows * columns >= _VALUES_FOR_THREADS
+
+
 def row_counts(metadata: pq.FileMetaData) -> list[int]:
     """Number of rows of each row group.
 
@@ -383,6 +391,7 @@ class _File:
         rows = sum(self._rows) if group is None else self._rows[group]
         if not stored:
             return pa.table({"": pa.nulls(rows)})
+        use_threads = use_threads and pays_threads(rows, len(stored))
         with reading(self._storage, self._path):
             if group is None:
                 table = self._file.read(columns=stored, use_threads=use_threads)
@@ -396,9 +405,11 @@ class _File:
     def batches(
         self, group: int, names: Sequence[str], batch_rows: int, use_threads: bool
     ) -> Iterator[pa.RecordBatch]:
+        stored = self.stored(names)
+        use_threads = use_threads and pays_threads(self._rows[group], len(stored))
         with reading(self._storage, self._path):
             found = self._file.iter_batches(
-                batch_rows, row_groups=[group], columns=self.stored(names), use_threads=use_threads
+                batch_rows, row_groups=[group], columns=stored, use_threads=use_threads
             )
         rows = 0
         while True:
