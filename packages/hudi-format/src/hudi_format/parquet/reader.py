@@ -277,7 +277,7 @@ def has_int96(file: pq.ParquetFile) -> bool:
 
 
 def pays_threads(rows: int, columns: int) -> bool:
-    """Whether columns that are decoded side by side are there sooner; for less, threads cost more than they save."""
+    """Whether threads decode so many values sooner than one does."""
     return rows * columns >= _VALUES_FOR_THREADS
 
 
