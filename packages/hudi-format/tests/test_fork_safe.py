@@ -1,5 +1,6 @@
 """Locks and owners in a child process that was forked while its parent held them."""
 
+import gc
 import importlib
 import os
 import signal
@@ -7,10 +8,12 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from contextlib import suppress
 
 import pytest
 
+from hudi_format import fork_safe
 from hudi_format.fork_safe import Owned, ProcessLock, cached_property
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork()")
@@ -39,6 +42,15 @@ def test_a_lock_that_is_held_is_free_in_the_child_and_stays_held_in_the_parent()
         assert in_a_child(lambda: lock.threads.acquire(blocking=False))
         assert lock.threads.locked()
     assert not lock.threads.locked()
+
+
+def test_a_lock_goes_with_its_object():
+    held = [ProcessLock() for _ in range(10)]
+    assert all(lock in fork_safe._locks for lock in held)
+    kept = [weakref.ref(lock) for lock in held]
+    held.clear()
+    gc.collect()
+    assert [ref() for ref in kept] == [None] * 10
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")

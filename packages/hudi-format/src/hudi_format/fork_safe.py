@@ -14,6 +14,7 @@ import sys
 import threading
 from importlib import _bootstrap
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
     from functools import cached_property  # noqa: TID251
@@ -42,7 +43,7 @@ else:
             return kept[self._name]
 
 
-_locks: list[ProcessLock] = []
+_locks: WeakSet[ProcessLock] = WeakSet()
 # Modules whose import a fork waits for: these packages', and Arrow's, which they import late.
 _WAITED_FOR = ("hudi_", "pyarrow")
 _MOST_LOOKS = 10
@@ -52,6 +53,8 @@ _MODULE_LOCKS: dict[str, Any] = getattr(_bootstrap, "_module_locks", {})
 class ProcessLock:
     """Lock between threads that a forked child finds released: `with lock.threads:`.
 
+    It may be a module's or an object's, with which it goes.
+
     Attributes:
         threads: the lock. Python's own, which a `with` takes and gives back in one step: KeyboardInterrupt in methods
             of ours that did so would leave it held, and the next one to take it would wait for ever.
@@ -59,7 +62,7 @@ class ProcessLock:
 
     def __init__(self) -> None:
         self.threads = threading.Lock()
-        _locks.append(self)
+        _locks.add(self)
 
     def renew(self) -> None:
         self.threads = threading.Lock()
@@ -79,7 +82,7 @@ class Owned:
 
 
 def _renew_all() -> None:
-    for lock in _locks:
+    for lock in list(_locks):
         lock.renew()
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from threading import Lock
 
 import pyarrow as pa
 
+from hudi_format.fork_safe import ProcessLock
 from hudi_format.log.scanner import BlockScope
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.storage.protocol import Storage
@@ -54,7 +54,7 @@ class OpenedFooters:
     def __init__(self, footers: MetadataFooters) -> None:
         self._footers = footers
         self._opened: OpenedSlices | None = None
-        self._lock = Lock()
+        self._lock = ProcessLock()
 
     def range(self, file: BaseFile) -> Told | None:
         """Footer with a file's key range alone; None where it is not known."""
@@ -75,7 +75,7 @@ class OpenedFooters:
             return None
         key = k.bloom_filter_key(file.partition, file.name)
         shard = int(k.shards(pa.array([key]), len(own.slices))[0])
-        with self._lock:
+        with self._lock.threads:
             if self._opened is None:
                 schema = schema_of(k.BLOOM_FILTERS)
                 self._opened = OpenedSlices(own.storage, own.scope, schema, log_bytes=_HELD_LOG_BYTES)

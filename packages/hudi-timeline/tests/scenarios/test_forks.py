@@ -29,6 +29,8 @@ def run(case: str, where: str) -> None:
 
 @pytest.mark.req("CC-13")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork()")
-@pytest.mark.parametrize("case", ["while_locked", "in_mid_write", "that_unwinds", "locks_of_others"])
+@pytest.mark.parametrize(
+    "case", ["while_locked", "while_reading", "in_mid_write", "that_unwinds", "locks_of_others"]
+)
 def test_a_forked_child(case, tmp_path):
     run(case, str(tmp_path))

@@ -5,6 +5,7 @@ Each case prints what its children found; a child that hangs is ended after a wh
 
 import json
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -97,6 +98,38 @@ def while_locked(folder: str) -> None:
     assert keys(table) == ["0", "child", "parent"]
 
 
+def while_reading(folder: str) -> None:
+    """A thread of the parent plans a scan, and looks keys up, of objects that the child goes on with."""
+    table = made(f"{folder}/t")
+    table.upsert([row("1")], options=OPTIONS)
+    scan = table.read()
+    assert table.get(["0"]).num_rows == 1
+    assert table._kept is not None
+    index = table._kept[1]
+    held, go = threading.Event(), threading.Event()
+
+    def holds() -> None:
+        with scan._lock.threads, index._lock.threads:
+            held.set()
+            go.wait()
+
+    thread = threading.Thread(target=holds)
+    thread.start()
+    held.wait()
+
+    def reads() -> None:
+        assert sorted(scan.to_arrow().column("id").to_pylist()) == ["0", "1"]
+        assert table.get(["1"]).num_rows == 1
+        assert pickle.loads(pickle.dumps(scan)).to_arrow().num_rows == 2
+
+    pid = child(reads)
+    code = ended(pid)
+    go.set()
+    thread.join()
+    assert code == 0
+    assert scan.to_arrow().num_rows == 2
+
+
 def in_mid_write(folder: str) -> None:
     """The parent forks at some moments of another thread's writes."""
     table = made(f"{folder}/t")
@@ -186,7 +219,9 @@ def keys(table: HudiTable) -> list[str]:
     return sorted(table.read(columns=["id"]).to_arrow().column("id").to_pylist())
 
 
-CASES = {f.__name__: f for f in (while_locked, in_mid_write, that_unwinds, locks_of_others, on_s3)}
+CASES = {
+    f.__name__: f for f in (while_locked, while_reading, in_mid_write, that_unwinds, locks_of_others, on_s3)
+}
 
 if __name__ == "__main__":
     try:

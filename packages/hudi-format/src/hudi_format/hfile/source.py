@@ -6,10 +6,10 @@ A log block's content is an HFile too: its places are relative to the content, t
 from __future__ import annotations
 
 from collections import OrderedDict
-from threading import Lock
 from typing import NoReturn, Protocol
 
 from hudi_format.errors import CorruptFileError, MissingFileError
+from hudi_format.fork_safe import ProcessLock
 from hudi_format.hfile._block import Block
 from hudi_format.hfile._index import IndexNode
 from hudi_format.storage.protocol import Storage
@@ -110,10 +110,10 @@ class BlockCache:
         self._most = most
         self._held = 0
         self._blocks: OrderedDict[int, Block | IndexNode] = OrderedDict()
-        self._lock = Lock()
+        self._lock = ProcessLock()
 
     def get(self, offset: int) -> Block | IndexNode | None:
-        with self._lock:
+        with self._lock.threads:
             found = self._blocks.get(offset)
             if found is not None:
                 self._blocks.move_to_end(offset)
@@ -123,7 +123,7 @@ class BlockCache:
         cost = block.cost
         if cost > self._most:
             return
-        with self._lock:
+        with self._lock.threads:
             old = self._blocks.pop(offset, None)
             self._held += cost - (old.cost if old is not None else 0)
             self._blocks[offset] = block

@@ -18,20 +18,20 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections import Counter
 from collections.abc import Sequence
 from importlib.util import find_spec
 from types import FunctionType, TracebackType
 
 from hudi_format.errors import FunctionNotAllowedError, InvalidOptionError
+from hudi_format.fork_safe import ProcessLock
 from hudi_format.merge.payloads import MergeRule
 from hudi_format.merge.user_merger import MERGE, custom_rule, load_function, parse_merge
 from hudi_format.storage.protocol import Storage
 
 ENVIRONMENT = "HUDI_ALLOW_FUNCTIONS"
 
-_lock = threading.Lock()
+_lock = ProcessLock()
 _allowed: Counter[str] = Counter()
 
 
@@ -42,7 +42,7 @@ class Allowance:
         """Allowance of names; made by `allow_functions`."""
         self.names = names
         self._ended = False
-        with _lock:
+        with _lock.threads:
             _allowed.update(names)
 
     def __repr__(self) -> str:
@@ -54,7 +54,7 @@ class Allowance:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with _lock:
+        with _lock.threads:
             if not self._ended:
                 _allowed.subtract(self.names)
             self._ended = True
@@ -118,7 +118,7 @@ def check_allowed(text: str, *, given: str | None, storage: Storage) -> None:
 
 def _check_function(function: str, storage: Storage) -> None:
     module = function.partition(":")[0]
-    with _lock:
+    with _lock.threads:
         names = {n for n, count in _allowed.items() if count > 0}
     names.update(_of_environment())
     if function in names:

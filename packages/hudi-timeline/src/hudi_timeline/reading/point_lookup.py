@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from threading import Lock
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -24,6 +23,7 @@ import pyarrow.types as pt
 from hudi_format._checks import text_list
 from hudi_format.errors import HudiError, StaleSnapshotError
 from hudi_format.file_slice.keyed_file import WantedKeys
+from hudi_format.fork_safe import ProcessLock
 from hudi_format.keygen.record_keys import record_keys
 from hudi_format.parquet.footer import read_entries
 from hudi_format.parquet.pages import PagedFile
@@ -173,7 +173,7 @@ class KeptIndex:
     _index: OpenedRecordIndex | None = None
     _tasks: dict[tuple[str, str], ReadTask] = field(default_factory=dict)
     _layouts: dict[str, PagedFile] = field(default_factory=dict)
-    _lock: Lock = field(default_factory=Lock)
+    _lock: ProcessLock = field(default_factory=ProcessLock)
 
     def rows(
         self, scan_of: Callable[..., Scan], now: TableSnapshot, wanted: pa.Array, among: set[str] | None
@@ -184,7 +184,7 @@ class KeptIndex:
             now: the table.
             among: partitions to look in; None for all.
         """
-        with self._lock:
+        with self._lock.threads:
             try:
                 if self._state != (state := _state_of(now)):
                     self._index, self._state, self._layouts = None, None, {}

@@ -12,7 +12,6 @@ from collections.abc import Collection, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ import pyarrow as pa
 from hudi_format._checks import text_list
 from hudi_format.arrow.arrays import put_together
 from hudi_format.errors import InvalidOptionError, MissingFileError, StaleSnapshotError
+from hudi_format.fork_safe import ProcessLock
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.display.html_view import facts_view, schema_rows, titled
 from hudi_timeline.reading.filters import Condition, all_of, make_predicate, missing_column
@@ -73,7 +73,7 @@ class Scan:
         """
         self._storage = storage
         self._source = source
-        self._lock = Lock()
+        self._lock = ProcessLock()
         self._plan: ScanPlan | None = None
         self.schema: pa.Schema = source.schema if columns is None else _selected(source.schema, columns)
         self.table_uri = storage.uri
@@ -97,7 +97,7 @@ class Scan:
         Raises:
             MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
         """
-        with self._lock:
+        with self._lock.threads:
             if self._plan is None:
                 self._plan = self._source.plan()
                 for text in self._plan.warnings:
@@ -407,7 +407,7 @@ class Scan:
         return {k: v for k, v in vars(self).items() if k != "_lock"}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        vars(self).update(state, _lock=Lock())
+        vars(self).update(state, _lock=ProcessLock())
         register_read(self)
 
     def __repr__(self) -> str:
