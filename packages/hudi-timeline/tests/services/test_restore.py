@@ -256,5 +256,10 @@ def test_a_time_stands_for_the_newest_commit_up_to_it(table):
     for none in ("now", 3, ""):
         with pytest.raises(InstantNotFoundError, match="point in time"):
             table.restore(none)
+    wrong = f"{int(second) - 1}"  # an instant, not a time: no other one is meant
+    for given in (wrong, f" {wrong}\n"):
+        with pytest.raises(InstantNotFoundError, match=f"no completed commit {wrong}"):
+            table.restore(given)
+    assert table.restore(f" {second}", dry_run=True).to == second
     assert table.restore(moment).undone
     assert [i.time for i in table.timeline.completed_writes()] == [first, second]

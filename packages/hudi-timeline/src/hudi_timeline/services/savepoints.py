@@ -83,7 +83,7 @@ def commit_of(snapshot: TableSnapshot, given: str | date | Committed) -> str:
         CorruptFileError, MissingFileError, UnsupportedError: the archive cannot be read.
     """
     if isinstance(given, str) or hasattr(given, "instant"):
-        named = named_instant(given)
+        named = named_instant(given).strip()
         if named.isdigit():
             return named
     at = parse_query_instant(given, zone_of(snapshot.config.timezone))
