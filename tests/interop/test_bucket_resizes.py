@@ -34,16 +34,17 @@ def resize(table, *args, **options):
     return HudiTable.open(str(table.path)).resize_buckets(*args, options=options)
 
 
-@pytest.mark.req("IX-29", "IX-32")
+@pytest.mark.req("IX-28", "IX-29", "IX-32")
 @pytest.mark.sampled(2)
+@pytest.mark.parametrize("number", [12, 5])
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_multiplied_buckets_are_written_on_by_both(tmp_path, pool, kind):
+def test_multiplied_buckets_are_written_on_by_both(tmp_path, pool, kind, number):
     apache = pool.get("0.15.0")
     table = Shared(tmp_path / "t", apache, ("id",), {**BUCKET, WRITE + "table.type": kind})
     table.write("apache", "upsert", rows(IDS))
     table.write("ours", "upsert", rows(IDS[::2], ts=2))
     table.index = {}
-    resize(table, 12)
+    HudiTable.open(str(table.path)).resize_buckets(number, overwrite=number == 5)
     table.check(apache, pool.get("1.0.2"))
     groups = table.groups()
     for turn, writer in enumerate(("apache", "ours")):

@@ -94,6 +94,9 @@ def test_only_keys_of_resized_nodes_move(data):
             assert after.nodes[now].file_id not in {n.file_id for n in ring.nodes}
         else:
             assert after.nodes[now] == ring.nodes[was]
+    for number, node in enumerate(ring.nodes):
+        assert ring.keeps(node.file_id, after) == (number not in gone)
+    assert not ring.keeps("none-0", after)
 
 
 @pytest.mark.parametrize(

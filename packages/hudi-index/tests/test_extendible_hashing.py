@@ -58,6 +58,9 @@ def test_a_split_moves_the_keys_of_its_bucket_alone(directory, data):
     assert (was[was != now] == number).all()
     assert len(after.buckets) == len(directory.buckets) + 1
     assert (after.instant, after.seq_no) == ("2", directory.seq_no + 1)
+    for bucket in directory.buckets:
+        assert directory.keeps(new_bucket_file_id(bucket.number), after) == (bucket.number != number)
+    assert not directory.keeps(new_bucket_file_id(directory.places), after)
     pair = after.pair(number)
     assert pair is not None
     assert after.merged("3", [pair[0]]).buckets == directory.buckets

@@ -148,6 +148,16 @@ class HashingMetadata:
         """Value of the node before one on the ring; the last one's before the first's."""
         return self.nodes[number - 1].value
 
+    def keeps(self, file_id: str, after: HashingMetadata) -> bool:
+        """Whether a file group stands for the same keys on this ring and on another one."""
+        here, there = self._range_of(file_id), after._range_of(file_id)
+        return here is not None and here == there
+
+    def _range_of(self, file_id: str) -> tuple[int, int] | None:
+        found = (n for n, node in enumerate(self.nodes) if node.file_id == file_id)
+        number = next(found, None)
+        return None if number is None else (self.former(number), self.nodes[number].value)
+
     def splits(self, number: int) -> bool:
         """Whether a node's range has a middle."""
         return middle_of(self.former(number), self.nodes[number].value) is not None

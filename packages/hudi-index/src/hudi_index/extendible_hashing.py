@@ -110,6 +110,13 @@ class HashingDirectory:
             left = left[~hit]
         return out
 
+    def keeps(self, file_id: str, after: HashingDirectory) -> bool:
+        """Whether a file group stands for the same keys in this directory and in another one."""
+        if self.num_buckets != after.num_buckets:
+            return False
+        mine = [b for b in self.buckets if b.number == bucket_number(file_id)]
+        return bool(mine) and mine[0] in after.buckets
+
     def split(self, instant: str, levels: Mapping[int, int]) -> HashingDirectory:
         """The directory after splits.
 

@@ -17,7 +17,7 @@ from hudi_timeline import metadata_config
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.options.transaction_options import METADATA_ENABLE
 from hudi_timeline.table_config import META_FOLDER, PROPERTIES_FILE, TableConfig, load
-from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
+from hudi_timeline.timeline.active_timeline import Timeline, is_clustering, resizes_buckets
 from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
 from hudi_timeline.timeline.instant import RESTORE, Instant
 
@@ -33,7 +33,8 @@ METADATA_BOOTSTRAP_INSTANT = "00000000000001"
 class TableFeatures:
     """Table properties and timeline for the checks.
 
-    `timeline` is empty where only the configuration is checked.
+    `timeline` is empty where only the configuration is checked; `own` is the instant of the write itself, where it has
+    one.
     """
 
     storage: Storage
@@ -42,6 +43,7 @@ class TableFeatures:
     options: TransactionConfig
     operation: str = ""
     read: Callable[[Instant], CommitMetadata] | None = None
+    own: str = ""
 
     def commit(self, instant: Instant) -> CommitMetadata:
         """Metadata of a completed write."""
@@ -142,9 +144,15 @@ def _pending_restore(facts: TableFeatures) -> str:
     return f"a restore that is not finished ({pending[0].time})" if pending else ""
 
 
+# Writes that look at each bucket that they go to: of a pending resize of buckets they refuse only those that change.
+_BY_BUCKET = frozenset(f"{of}{form}" for of in ("UPSERT", "INSERT", "DELETE") for form in ("", "_PREPPED"))
+
+
 def _pending_clustering(facts: TableFeatures) -> str:
     for instant in facts.timeline.pending_writes():
-        if is_clustering(facts.storage, facts.timeline, instant):
+        if instant.time != facts.own and is_clustering(facts.storage, facts.timeline, instant):
+            if facts.operation in _BY_BUCKET and resizes_buckets(facts.storage, instant):
+                continue
             return f"a clustering that is not finished ({instant.time})"
     return ""
 
@@ -269,18 +277,20 @@ def check_write(
     operation: str = "",
     *,
     read: Callable[[Instant], CommitMetadata] | None = None,
+    own: str = "",
 ) -> None:
     """Refuse a write that would damage the table.
 
     Args:
         read: gives a commit's metadata, for callers that keep them.
+        own: the write's instant, where it has one: it may be that of a plan.
         timeline: None to look at what needs no timeline only, before one can be loaded.
 
     Raises:
         UnsupportedError: the table has a feature that a write would damage; `details["feature"]`.
     """
     asked = options or TransactionConfig()
-    _check(WRITE, TableFeatures(storage, config, timeline or Timeline(), asked, operation, read))
+    _check(WRITE, TableFeatures(storage, config, timeline or Timeline(), asked, operation, read, own))
 
 
 # What cleaning, archival and savepoints would do harm to, or would not understand.

@@ -629,8 +629,8 @@ class HudiTable:
 
     def resize_buckets(
         self, num_buckets: int | None = None, *, partitions: Collection[str] | None = None, engine: str | None = None,
-        mode: str = "schedule_and_execute", plan: ResizePlan | None = None, dry_run: bool = False,
-        options: Options = None, run: ResizeRunner | None = None,
+        overwrite: bool = False, mode: str = "schedule_and_execute", plan: ResizePlan | None = None,
+        dry_run: bool = False, options: Options = None, run: ResizeRunner | None = None,
     ) -> ResizeResult:  # fmt: skip
         """Split and merge the buckets of a bucket index, each by itself, without a shuffle.
 
@@ -638,7 +638,7 @@ class HudiTable:
         nearly empty ones are merged, by their sizes.
 
         Args:
-            num_buckets: of each partition: a multiple of what it is.
+            num_buckets: of each partition: a multiple of what it is, or of the engine SIMPLE any number by `overwrite`.
             partitions: only these.
             engine: `EXTENDIBLE_HASHING` makes the partitions of a table with the engine SIMPLE differ from here on:
                 Apache Hudi reads it then, and writes it no more.
@@ -655,7 +655,7 @@ class HudiTable:
 
         return resizing.resize(
             self._service(options, dry_run=dry_run), num_buckets=num_buckets, partitions=partitions, engine=engine,
-            mode=mode, plan=plan, dry_run=dry_run, run=run,
+            overwrite=overwrite, mode=mode, plan=plan, dry_run=dry_run, run=run,
         )  # fmt: skip
 
     def optimize(self, *, dry_run: bool = False, options: Options = None) -> CompactionResult:

@@ -9,7 +9,7 @@ from hudi_timeline import HudiTable
 ROWS = [{"id": f"k{n}", "p": "a", "ts": 1} for n in range(20)]
 
 
-@pytest.mark.req("NEW-22", "NEW-03")
+@pytest.mark.req("NEW-22", "NEW-03", "IX-28")
 def test_buckets_are_shown_and_resized(hudi, tmp_path):
     table = HudiTable.create(
         str(tmp_path / "t"), ROWS, name="t", record_keys="id", partition_fields="p", ordering_fields="ts",
@@ -30,6 +30,14 @@ def test_buckets_are_shown_and_resized(hudi, tmp_path):
     done = ran("resize", table.uri, "4")
     assert (done["rows"], done["engine"]) == (20, "SIMPLE")
     assert {r["of"] for r in ran("show", table.uri)} == {4}
+    code, _, error = hudi("buckets", "resize", table.uri, "3")
+    assert (code, "--overwrite" in error) == (1, True)
+    fewer = ran("resize", table.uri, "3", "--overwrite")
+    assert (fewer["buckets"], [line.split()[0] for line in fewer["planned"]]) == (
+        ["a: 4 to 3"],
+        ["redistribute"],
+    )
+    assert ran("resize", table.uri, "4", "--overwrite")["rows"] == 20
     code, _, error = hudi("buckets", "resize", table.uri)
     assert (code, "nothing says how many" in error) == (1, True)
     grown = ran("resize", table.uri, "8", "--partition", "a", "--engine", "EXTENDIBLE_HASHING")

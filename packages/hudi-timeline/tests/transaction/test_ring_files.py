@@ -2,9 +2,11 @@
 
 import pytest
 
-from hudi_format.errors import WriteConflictError
+from hudi_format.errors import CorruptFileError, WriteConflictError
 from hudi_format.storage.open import open_storage
+from hudi_index.bucket import new_bucket_file_id
 from hudi_index.consistent_hashing import ConsistentBucketIndex, HashingMetadata
+from hudi_index.extendible_hashing import HashingDirectory
 from hudi_timeline.file_system_view.hashing_rings import RINGS, marker_path, ring_path
 from hudi_timeline.transaction.ring_files import create_first_rings, delete_rings, refuse_new_rings
 
@@ -50,10 +52,24 @@ def test_nothing_to_delete_is_nothing(storage):
     delete_rings(storage, T)
 
 
-@pytest.mark.req("IX-11")
-def test_rows_of_a_partition_that_got_another_ring_are_refused(storage):
-    storage.create(ring_path("a", T), b"")
-    refuse_new_rings(storage, [LATER], ["a", "b"], instant="x")
-    refuse_new_rings(storage, [T], ["b"], instant="x")
-    with pytest.raises(WriteConflictError, match="'a' other buckets first"):
-        refuse_new_rings(storage, [LATER, T], ["a", "b"], instant="x")
+@pytest.mark.req("IX-11", "NEW-22")
+@pytest.mark.parametrize("kind", [HashingMetadata, HashingDirectory])
+def test_rows_of_buckets_that_became_others_are_refused(storage, kind):
+    old = kind.initial("a", 3)
+    ids = [new_bucket_file_id(n) if kind is HashingDirectory else old.nodes[n].file_id for n in range(3)]
+    after = old.split(T, {1: 1}) if kind is HashingDirectory else old.resized(T, [1], [])
+    storage.create(ring_path("a", T, kind), after.render())
+
+    def refused(rivals, groups, before=lambda p: old):
+        refuse_new_rings(storage, rivals, groups, before, instant="x", kind=kind)
+
+    refused([LATER], [("a", ids[1])])
+    refused([T], [("b", ids[1]), ("a", ids[0]), ("a", ids[2])])
+    with pytest.raises(WriteConflictError, match="'a' other buckets first") as e:
+        refused([LATER, T], [("b", ids[1]), ("a", ids[0]), ("a", ids[1])])
+    assert e.value.details["file_groups"] == [f"a/{ids[1]}"]
+    with pytest.raises(WriteConflictError):  # nothing tells how they were routed
+        refused([T], [("a", ids[0])], lambda p: None)
+    storage.publish(ring_path("a", T, kind), b"{}")
+    with pytest.raises(CorruptFileError):
+        refused([T], [("a", ids[0])])

@@ -87,6 +87,7 @@ def resize_buckets(
     *,
     partitions: Collection[str] | None = None,
     engine: str | None = None,
+    overwrite: bool = False,
     mode: str = "schedule_and_execute",
     plan: ResizePlan | None = None,
     dry_run: bool = False,
@@ -102,7 +103,7 @@ def resize_buckets(
     """
     table, given = _table(spark, path, options, "resize_buckets")
     return table.resize_buckets(
-        num_buckets, partitions=partitions, engine=engine, mode=mode, plan=plan, dry_run=dry_run,
+        num_buckets, partitions=partitions, engine=engine, overwrite=overwrite, mode=mode, plan=plan, dry_run=dry_run,
         options=given, run=partial(run_on_spark, spark, what="resize of buckets"),
     )  # fmt: skip
 

@@ -46,6 +46,13 @@ def resize(
             help="EXTENDIBLE_HASHING: partitions may differ from here on, and Apache Hudi only reads.",
         ),
     ] = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite",
+            help="Any NUMBER, also a smaller one: rows of several buckets are divided together.",
+        ),
+    ] = False,
     schedule_only: Annotated[
         bool,
         typer.Option("--schedule-only", help="Only plan, of rings; another call or program executes it."),
@@ -61,7 +68,9 @@ def resize(
         raise typer.BadParameter("--schedule-only plans; --pending executes")
     mode = "schedule" if schedule_only else "execute" if pending else "schedule_and_execute"
     table = open_table(path, storage, option)
-    result = table.resize_buckets(number, partitions=partition, engine=engine, mode=mode, dry_run=dry_run)
+    result = table.resize_buckets(
+        number, partitions=partition, engine=engine, overwrite=overwrite, mode=mode, dry_run=dry_run
+    )
     plan = result.plan
     facts = {
         "instant": result.instant,

@@ -14,13 +14,14 @@ Source: ConsistentBucketIndexUtils.loadMetadata of Apache Hudi 0.15, and what it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
 from hudi_format.errors import CorruptFileError, MissingFileError
 from hudi_format.file_names import parse_base_file, parse_log_file
 from hudi_format.model import join_path
 from hudi_format.storage.parallel import on_threads
+from hudi_format.storage.protocol import Storage
 from hudi_index.bucket import BucketIndex
 from hudi_index.consistent_hashing import INITIAL_INSTANT, ConsistentBucketIndex, HashingMetadata
 from hudi_index.extendible_hashing import ExtendibleBucketIndex, HashingDirectory
@@ -113,15 +114,38 @@ def read_ring(snapshot: TableSnapshot, partition: str, instant: str, kind: type[
     Raises:
         CorruptFileError: the file is no hashing metadata.
     """
-    path = ring_path(partition, instant, kind)
+    return parse_ring(snapshot.storage, ring_path(partition, instant, kind), partition, kind)
+
+
+def parse_ring(storage: Storage, path: str, partition: str, kind: type[_R]) -> _R:
+    """Ring, or directory, in a file; errors as `read_ring`."""
     try:
-        return kind.parse(snapshot.storage.read(path), partition)
+        return kind.parse(storage.read(path), partition)
     except ValueError as e:
         raise CorruptFileError(
-            f"no hashing metadata: {e}", table=snapshot.storage.uri, file=path,
+            f"no hashing metadata: {e}", table=storage.uri, file=path,
             remedy="nothing was written; restore the file from a backup: the keys of the partition's buckets are found "
             "by it.",
         ) from None  # fmt: skip
+
+
+def keeps(before: Ring, file_id: str, after: Ring) -> bool:
+    """Whether a file group stands for the same keys before and after a resize."""
+    if isinstance(before, HashingMetadata):
+        return isinstance(after, HashingMetadata) and before.keeps(file_id, after)
+    return isinstance(after, HashingDirectory) and before.keeps(file_id, after)
+
+
+def rings_before(snapshot: TableSnapshot, index: BucketIndex) -> Callable[[str], Ring | None]:
+    """Function that gives a partition's ring, or directory, as of a snapshot, or None."""
+
+    def ring(partition: str) -> Ring | None:
+        known = with_rings(index, snapshot, [partition])
+        if isinstance(known, (ConsistentBucketIndex, ExtendibleBucketIndex)):
+            return known.ring(partition)
+        return None
+
+    return ring
 
 
 def _ring_of(snapshot: TableSnapshot, partition: str, kind: type[_R]) -> _R | None:
@@ -176,10 +200,13 @@ __all__ = [
     "any_ring",
     "has_rings",
     "is_seen",
+    "keeps",
     "load_kind",
     "load_rings",
     "marker_path",
+    "parse_ring",
     "read_ring",
     "ring_path",
+    "rings_before",
     "with_rings",
 ]

@@ -63,6 +63,7 @@ __all__ = [
     "list_folder",
     "load_timeline",
     "read_commit",
+    "resizes_buckets",
 ]
 
 # How files of instants end that are requested or inflight.
@@ -404,6 +405,19 @@ def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> boo
     except FileNotFoundError:  # rolled back since the listing
         return False
     return plans_clustering(request)
+
+
+def resizes_buckets(storage: Storage, clustering: Instant) -> bool:
+    """Whether a pending clustering only splits and merges buckets of consistent hashing."""
+    from hudi_timeline.timeline.avro_files import read_record, resizes_alone
+
+    try:
+        request = read_record(
+            storage, "HoodieRequestedReplaceMetadata", clustering.path_in(REQUESTED), clustering.time
+        )
+    except FileNotFoundError:  # executed, or taken back
+        return False
+    return resizes_alone(request)
 
 
 def latest_schema(

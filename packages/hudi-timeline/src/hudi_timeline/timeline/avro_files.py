@@ -191,9 +191,20 @@ def read_container(data: bytes, *, what: str = "Avro container", path: str = "")
         raise e.at(file=path) from None
 
 
+# Of a group of a clustering plan that splits or merges buckets: the nodes of the ring that it makes.
+CHILD_NODES = "clustering.group.child.node"
+
+
 def plans_clustering(request: Record) -> bool:
     """Whether a HoodieRequestedReplaceMetadata plans a clustering."""
     return request.get("operationType") == "CLUSTER" and request.get("clusteringPlan") is not None
+
+
+def resizes_alone(request: Record) -> bool:
+    """Whether each group of a planned clustering names the nodes of a ring that it makes."""
+    plan = request.get("clusteringPlan") or {}
+    groups = plan.get("inputGroups") or ()
+    return bool(groups) and all(CHILD_NODES in (g.get("extraMetadata") or {}) for g in groups)
 
 
 def empty_replace_request() -> bytes:

@@ -9,7 +9,7 @@ Source: ConsistentBucketIndexUtils of Apache Hudi 0.15.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,8 +18,17 @@ from hudi_format.storage.open import flush
 from hudi_format.storage.parallel import walk_folders
 from hudi_format.storage.protocol import Storage
 from hudi_index.consistent_hashing import ConsistentBucketIndex, HashingMetadata
-from hudi_timeline.file_system_view.hashing_rings import ROOT, Ring, marker_path, ring_path
+from hudi_index.extendible_hashing import HashingDirectory
+from hudi_timeline.file_system_view.hashing_rings import (
+    ROOT,
+    Ring,
+    keeps,
+    marker_path,
+    parse_ring,
+    ring_path,
+)
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
+from hudi_timeline.transaction.conflict_strategies import FileGroup
 
 if TYPE_CHECKING:
     from hudi_timeline.transaction.transaction import Transaction
@@ -58,7 +67,8 @@ def create_first_rings(
 def refuse_new_rings(
     storage: Storage,
     rivals: Iterable[str],
-    partitions: Iterable[str],
+    groups: Iterable[FileGroup],
+    before: Callable[[str], Ring | None],
     *,
     instant: str,
     kind: type[Ring] = HashingMetadata,
@@ -67,19 +77,34 @@ def refuse_new_rings(
 
     Args:
         rivals: replacecommits that were completed since the rows were routed.
-        partitions: of the rows.
+        groups: file groups of the rows.
+        before: gives the ring of a partition that they were routed by; None where it had none.
         kind: of the table's hashing metadata.
 
     Raises:
-        WriteConflictError: one of them gave one of the partitions other buckets.
+        WriteConflictError: one of them gave one of the file groups other keys.
+        CorruptFileError: the hashing metadata of one of them.
     """
-    asked = sorted(set(partitions))
+    asked: dict[str, set[str]] = {}
+    for partition, file_id in groups:
+        asked.setdefault(partition, set()).add(file_id)
     for rival in rivals:
-        for partition in asked:
-            if storage.info(ring_path(partition, rival, kind)) is not None:
+        for partition in sorted(asked):
+            path = ring_path(partition, rival, kind)
+            if storage.info(path) is None:
+                continue
+            now: Ring = (
+                parse_ring(storage, path, partition, HashingDirectory)
+                if kind is HashingDirectory
+                else parse_ring(storage, path, partition, HashingMetadata)
+            )
+            old = before(partition)
+            changed = sorted(f for f in asked[partition] if old is None or not keeps(old, f, now))
+            if changed:
                 raise WriteConflictError(
                     f"{rival} gave partition {partition!r} other buckets first", table=storage.uri, instant=instant,
                     remedy="run the write again; it then goes by them.", rival=rival,
+                    file_groups=[f"{partition or '.'}/{f}" for f in changed],
                 )  # fmt: skip
 
 

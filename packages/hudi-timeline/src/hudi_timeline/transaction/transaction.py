@@ -491,8 +491,9 @@ class Transaction:
         if metadata_config.built(config):
             # Another writer may have built it since this one took it away, or have gone on without it.
             feature_gate.check_write(
-                self.storage, config, timeline, self._options, self.operation, read=snapshot.commits.get
-            )
+                self.storage, config, timeline, self._options, self.operation, read=snapshot.commits.get,
+                own=self.instant,
+            )  # fmt: skip
             snapshot, warning = upkeep.settle(snapshot, self._options)
             self.warnings += [warning] if warning else []
         self.config = snapshot.config

@@ -41,6 +41,7 @@ from hudi_timeline.file_system_view.table_schema import keeping_defaults, writte
 from hudi_timeline.metadata_table.record_index import about_lookup
 from hudi_timeline.options import parse_write_options
 from hudi_timeline.services import inline_services
+from hudi_timeline.services.buckets.clustering_plans import refuse_planned_buckets
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import Timeline, modified_at
 from hudi_timeline.timeline.instant import zone_of
@@ -529,6 +530,8 @@ def _route_and_write(
         seed=context.seed,
     )
     if isinstance(context.bucket, ConsistentBucketIndex):
+        if plan.operation not in REPLACING:
+            refuse_planned_buckets(transaction.snapshot, routing.located)
         used = sorted({b.partition for b in routing.buckets})
         create_first_rings(transaction.storage, context.bucket, used, instant=transaction.instant)
     transaction.inflight(profile_stats(profile, routing))

@@ -28,6 +28,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_index.consistent_hashing import HashingMetadata
 from hudi_index.extendible_hashing import ExtendibleBucketIndex, HashingDirectory
 from hudi_index.lookup import GLOBAL_KINDS, KINDS
+from hudi_timeline.file_system_view.hashing_rings import rings_before
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.table_config import META_FOLDER
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
@@ -180,8 +181,9 @@ def recheck(
             if plan.bucket.by_partition:
                 replaced = (i.time for i in rivals.commits if i.action == REPLACE_COMMIT)
                 kind = HashingDirectory if isinstance(plan.bucket, ExtendibleBucketIndex) else HashingMetadata
-                partitions = (s.partition for s in stats)
-                refuse_new_rings(plan.storage, replaced, partitions, instant=instant, kind=kind)
+                groups = {(s.partition, s.file_id) for s in stats}
+                before = rings_before(transaction.snapshot, plan.bucket)
+                refuse_new_rings(plan.storage, replaced, groups, before, instant=instant, kind=kind)
         if keys is not None:
             keys.check(rivals.commits, rivals.changes, config)
         metadata = also_replaced(plan, instant, counts or {}, metadata, rivals)

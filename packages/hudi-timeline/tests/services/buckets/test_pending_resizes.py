@@ -78,6 +78,144 @@ def test_a_plan_is_scheduled_shown_and_executed(table, options):
     assert table.resize_buckets(mode="execute").executed == ()
 
 
+def groups_of(table, partition="a"):
+    """Ids of a partition by file group."""
+    out = {}
+    read = HudiTable.open(table.uri).read(["id", "_hoodie_file_name"], filter=f"p = '{partition}'").to_arrow()
+    for row in read.to_pylist():
+        out.setdefault(row["_hoodie_file_name"].lstrip(".")[:38], []).append(row["id"])
+    return out
+
+
+def planned(table, **more):
+    """A plan of one bucket of partition a, and ids of that bucket and of the others."""
+    one = {**FULL, "hoodie.bucket.index.max.num.buckets": "4"}
+    made = table.resize_buckets(mode="schedule", partitions=["a"], options={**one, **more})
+    ids = groups_of(table)
+    touched = [i for m in made.plan.moves for f in m.file_ids for i in ids[f]]
+    return made, touched, sorted(set(IDS) - set(touched))
+
+
+SERVICES = {
+    "hoodie.compact.inline.max.delta.commits": "2", "hoodie.cleaner.commits.retained": "1",
+    "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3",
+}  # fmt: skip
+
+
+@pytest.mark.req("NEW-22", "IX-11")
+@pytest.mark.parametrize("metadata", ["false", "true"])
+def test_writes_to_other_buckets_go_on_beside_a_plan_and_all_services_with_them(table, metadata):
+    on = {"hoodie.metadata.enable": metadata}
+    table.upsert(rows(IDS[:1]), options=on)
+    made, touched, others = planned(table)
+    assert touched
+    assert others
+    expected = {(r[0], r[1]): r[2] for r in found(table)}
+    for step in range(3, 8):
+        changes = pa.concat_tables(
+            [rows(others[step::3], ts=step), rows(IDS[step:30], "b", step), rows(IDS[:step], "c", step)]
+        )
+        table.upsert(changes, options={**SERVICES, **on})
+        expected.update({(r["id"], r["p"]): r["ts"] for r in changes.to_pylist()})
+    table.delete(rows(others[:2]), options=on)
+    for gone in others[:2]:
+        del expected[gone, "a"]
+    assert {(r[0], r[1]): r[2] for r in found(table)} == expected
+    assert [i.time for i in table.timeline.pending_writes()] == [made.instant]
+    done = HudiTable.open(table.uri).resize_buckets(mode="execute", options=on)
+    assert done.executed == (made.instant,)
+    assert {(r[0], r[1]): r[2] for r in found(table)} == expected
+    table.upsert(rows([*IDS, "new"], ts=20), options=on)
+    expected |= {(i, "a"): 20 for i in (*IDS, "new")}
+    assert {(r[0], r[1]): r[2] for r in found(table)} == expected
+    assert HudiTable.open(table.uri).verify(deep=True) == []
+
+
+@pytest.mark.req("NEW-22", "NEW-14")
+def test_writes_to_planned_buckets_are_refused_and_leave_nothing(table):
+    made, touched, others = planned(table)
+    before = found(table)
+    for write, data in (
+        (table.upsert, rows(touched[:1])),
+        (table.upsert, rows([*others, touched[0]])),
+        (table.delete, rows(touched[:1])),
+        (table.insert, rows(touched[:1])),
+    ):
+        with pytest.raises(UnsupportedError, match="is split or merged by the clustering") as e:
+            write(data)
+        assert e.value.instant == made.instant
+    for write, data in (
+        (table.insert_overwrite, rows(others)),
+        (table.insert_overwrite_table, rows(others)),
+        (table.bulk_insert, rows(["z1"])),
+        (table.delete_partitions, "b"),
+    ):
+        with pytest.raises(UnsupportedError, match="a clustering that is not finished"):
+            write(data)
+    assert found(table) == before
+    assert [i.time for i in table.timeline.pending_writes()] == [made.instant]
+    table.resize_buckets(mode="execute")
+    table.upsert(rows(IDS, ts=9))
+    assert HudiTable.open(table.uri).verify(deep=True) == []
+
+
+@pytest.mark.req("NEW-22")
+@pytest.mark.parametrize("policy", ["EAGER", "LAZY"])
+def test_writes_to_other_buckets_go_on_beside_an_execution(table, monkeypatch, policy):
+    how = {"hoodie.cleaner.policy.failed.writes": policy}
+    _, touched, others = planned(table)
+    other = HudiTable.open(table.uri)
+
+    def late(tasks):
+        stats = run_on_threads(tasks)
+        other.upsert(pa.concat_tables([rows(others[:3], ts=9), rows(IDS[:3], "c", 9)]), options=how)
+        with pytest.raises(UnsupportedError, match="is split or merged"):
+            other.upsert(rows(touched[:1], ts=9), options=how)
+        return stats
+
+    monkeypatch.setattr(resizing, "run_on_threads", late)
+    table.resize_buckets(mode="execute", options=how)
+    assert not HudiTable.open(table.uri).timeline.pending_writes()
+    assert sorted(r[:2] for r in found(table) if r[2] == 9) == sorted(
+        [*((i, "a") for i in others[:3]), *((i, "c") for i in IDS[:3])]
+    )
+    table.upsert(rows(IDS, ts=10), options=how)
+    assert HudiTable.open(table.uri).verify(deep=True) == []
+
+
+@pytest.mark.req("NEW-22", "NEW-14")
+def test_a_write_that_outlasts_an_execution_is_refused_only_where_its_buckets_changed(table):
+    lazy = {"hoodie.cleaner.policy.failed.writes": "LAZY"}
+    made, _, others = planned(table)
+    other = HudiTable.open(table.uri)
+
+    def meanwhile(_):
+        other.resize_buckets(mode="execute", options=lazy)
+        return True
+
+    table.upsert(rows(others, ts=9), options=lazy, validators=[meanwhile])
+    assert made.instant in [i.time for i in HudiTable.open(table.uri).timeline.completed_writes()]
+    assert {r[0] for r in found(table) if r[2] == 9} == set(others)
+    assert HudiTable.open(table.uri).verify(deep=True) == []
+
+
+@pytest.mark.req("IX-11")
+def test_a_planned_merge_around_an_empty_bucket_keeps_every_key(table):
+    ids = groups_of(table)
+    (_, first), (_, second), (_, third) = sorted(ids.items())
+    for left_out in (first, second, third):
+        table.insert_overwrite(rows(sorted(set(IDS) - set(left_out)), ts=3))
+        before = found(table)
+        made = table.resize_buckets(mode="schedule", partitions=["a"], options=LEAST)
+        assert made.instant
+        table.resize_buckets(mode="execute")
+        assert found(table) == before
+        table.upsert(rows(IDS, ts=4))
+        assert len([r for r in found(table) if r[1] == "a"]) == len(IDS)
+        assert HudiTable.open(table.uri).verify(deep=True) == []
+        table.resize_buckets(partitions=["a"], options={**FULL, "hoodie.bucket.index.max.num.buckets": "3"})
+
+
 @pytest.mark.req("IX-11")
 def test_a_resize_in_one_call_executes_what_is_pending_first(table):
     before = found(table)

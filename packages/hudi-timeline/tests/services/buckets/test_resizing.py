@@ -87,6 +87,80 @@ def test_each_bucket_splits_by_itself(tmp_path, kind):
     numbers(table)
 
 
+@pytest.mark.req("IX-28", "IX-32")
+@pytest.mark.parametrize(
+    "number", [1, 2, 4, 7, 9, 15]
+)  # of 6: fewer and more, with and without a common divisor
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_overwrite_makes_any_number_of_buckets(tmp_path, kind, number):
+    table = make(tmp_path / "t", kind, number=6)
+    before, at = found(table), table.timeline.completed_writes()[-1].time
+    with pytest.raises(ConflictingOptionError, match=f"cannot become {number}") as e:
+        table.resize_buckets(number)
+    assert "--overwrite" in e.value.remedy
+    plan = table.resize_buckets(number, overwrite=True, dry_run=True).plan
+    step = {1: 1, 2: 2, 4: 2, 7: 1}[number]  # buckets of one remainder are divided by themselves
+    for move in plan.moves:
+        numbers_of = {int(s.file_id[:8]) for s in move.slices} | set(move.targets)
+        assert len({n % step for n in numbers_of}) == 1
+    assert {(m.partition, min(m.targets)) for m in plan.moves} == {(p, n) for p in "ab" for n in range(step)}
+    done = table.resize_buckets(plan=plan)
+    assert done.instant
+    assert found(table) == before
+    assert found(table, as_of=at) == before
+    assert {of for shown in numbers(table).values() for _, of in shown} == {number}
+    assert table.config.properties[NUMBER] == str(number)
+    for key in IDS[::19]:
+        assert found(table, filter=f"id = '{key}'") == [r for r in before if r[0] == key]
+        assert found(table, filter=f"id = '{key}'", as_of=at) == [r for r in before if r[0] == key]
+    assert table.read_incremental(at, done.instant).to_arrow().num_rows == 0
+    table.upsert(rows([*IDS[::3], "new"], ts=3))
+    after = found(table)
+    assert len(after) == len(before) + 1
+    numbers(table)
+    table.rollback(table.timeline.completed_writes()[-1].time)
+    table.rollback(done.instant)
+    assert found(table) == before
+    assert table.config.properties[NUMBER] == "6"
+    table.upsert(rows(IDS, ts=4))
+    assert {of for shown in numbers(table).values() for _, of in shown} == {6}
+
+
+@pytest.mark.req("IX-28")
+def test_an_overwrite_loses_to_a_write_and_to_a_new_file_group(tmp_path, monkeypatch):
+    table = make(tmp_path / "t", number=6)
+    plan = table.resize_buckets(5, overwrite=True, dry_run=True).plan
+    table.upsert(rows(IDS[:1], "c"))
+    with pytest.raises(WriteConflictError, match="other file groups"):
+        table.resize_buckets(plan=plan)
+    other = HudiTable.open(table.uri)
+    beside(monkeypatch, lambda: other.upsert(rows(IDS[:1], ts=5), options=LAZY))
+    with pytest.raises(WriteConflictError):
+        table.resize_buckets(5, overwrite=True, options=LAZY)
+    assert [r[2] for r in found(table, filter=f"id = '{IDS[0]}' and p = 'a'")] == [5]
+    assert {of for shown in numbers(table).values() for _, of in shown} == {6}
+    monkeypatch.undo()
+    table.resize_buckets(5, overwrite=True)
+    assert {of for shown in numbers(table).values() for _, of in shown} == {5}
+
+
+@pytest.mark.req("IX-28")
+def test_an_overwrite_is_of_simple_buckets_and_a_number(tmp_path):
+    table = make(tmp_path / "t")
+    with pytest.raises(OptionError, match="none is given"):
+        table.resize_buckets(overwrite=True)
+    with pytest.raises(ConflictingOptionError, match="cannot become 0"):
+        table.resize_buckets(0, overwrite=True)
+    with pytest.raises(ConflictingOptionError, match="engine is EXTENDIBLE_HASHING"):
+        table.resize_buckets(6, engine="EXTENDIBLE_HASHING", overwrite=True)
+    with pytest.raises(ValueError, match="plan goes without"):
+        table.resize_buckets(plan=table.resize_buckets(6, dry_run=True).plan, overwrite=True)
+    ring = make(tmp_path / "u", "MERGE_ON_READ", "CONSISTENT_HASHING")
+    with pytest.raises(ConflictingOptionError, match="one by one"):
+        ring.resize_buckets(5, overwrite=True)
+    assert table.config.properties[NUMBER] == "3"
+
+
 @pytest.mark.req("NEW-14", "NEW-22")
 def test_writers_with_the_old_number_are_refused_with_the_way(tmp_path):
     table = make(tmp_path / "t")
@@ -369,6 +443,39 @@ def test_a_write_to_another_partition_goes_on(tmp_path, monkeypatch):
     shown = numbers(table)
     assert len(shown["a"]) > 3
     assert len(shown["b"]) <= 3
+
+
+@pytest.mark.req("NEW-22", "IX-30")
+@pytest.mark.parametrize("engine", ["EXTENDIBLE_HASHING", "CONSISTENT_HASHING"])
+@pytest.mark.parametrize("first", ["the write", "the resize"])
+def test_writes_to_other_buckets_of_the_partition_go_on(tmp_path, monkeypatch, engine, first):
+    table = make(tmp_path / "t", "MERGE_ON_READ", engine)
+    one = {**FULL, **LAZY, "hoodie.bucket.index.max.num.buckets": "4"}
+    plan = table.resize_buckets(partitions=["a"], options=one, dry_run=True).plan
+    shown = table.read(["id", "_hoodie_file_name"], filter="p = 'a'").to_arrow().to_pylist()
+    split = {f for m in plan.moves for f in m.file_ids}
+    others = [r["id"] for r in shown if r["_hoodie_file_name"].lstrip(".")[:38] not in split]
+    assert others
+    assert len(others) < len(IDS)
+    other = HudiTable.open(table.uri)
+    resized = []
+
+    def resize(_=None):
+        resized.append(other.resize_buckets(partitions=["a"], options=one).plan.buckets)
+        return True
+
+    if first == "the write":
+        beside(monkeypatch, lambda: table.upsert(rows(others, ts=5), options=LAZY))
+        resize()
+    else:
+        table.upsert(rows(others, ts=5), options=LAZY, validators=[resize])
+    monkeypatch.undo()
+    assert resized == [{"a": (3, 4)}]
+    assert sorted(r[0] for r in found(table) if r[2] == 5) == sorted(others)
+    numbers(table)
+    table.upsert(rows([*IDS, "new"], ts=6))
+    assert len(found(table)) == len(IDS) + 21
+    numbers(table)
 
 
 @pytest.mark.req("NEW-22")

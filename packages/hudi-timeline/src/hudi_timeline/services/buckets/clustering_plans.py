@@ -4,7 +4,8 @@
     of the ring, and the number of resizes that the ring had
 
 Writers of Apache Hudi write to the old and to the new file groups while such a plan is pending; those of this project
-wait for its execution.  A plan that was begun by a process that died is executed from the start.
+write to the buckets that it leaves as they are, and are refused for others until it is executed.  A plan that was begun
+by a process that died is executed from the start.
 
 Source: BaseConsistentHashingBucketClusteringPlanStrategy and HoodieSparkConsistentBucketIndex.updateLocation of Apache
 Hudi 0.15, and the plans that it wrote (tests/interop/test_bucket_resizes.py).
@@ -13,7 +14,7 @@ Hudi 0.15, and the plans that it wrote (tests/interop/test_bucket_resizes.py).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from hudi_format.errors import ConcurrentWriterError, CorruptFileError, UnsupportedError
@@ -35,14 +36,11 @@ from hudi_timeline.timeline.action_metadata import (
     read_action,
 )
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
+from hudi_timeline.timeline.avro_files import CHILD_NODES
 from hudi_timeline.timeline.instant import REQUESTED, Instant
 
 EXECUTION = "org.apache.hudi.client.clustering.run.strategy.SparkConsistentBucketClusteringExecutionStrategy"
-PARTITION, CHILDREN, SEQUENCE = (
-    "clustering.group.partition",
-    "clustering.group.child.node",
-    "clustering.group.sequence.no",
-)
+PARTITION, CHILDREN, SEQUENCE = "clustering.group.partition", CHILD_NODES, "clustering.group.sequence.no"
 REPLACED, DELETED = "REPLACE", "DELETE"
 
 
@@ -131,6 +129,32 @@ def read_resize(snapshot: TableSnapshot, pending: Instant) -> ResizePlan:
     return ResizePlan(index, index, tuple(moves), rings, counts)
 
 
+def refuse_planned_buckets(snapshot: TableSnapshot, groups: Iterable[tuple[str, str]]) -> None:
+    """Refuse rows for buckets that a pending resize splits or merges.
+
+    Args:
+        groups: file groups that the rows go to, as (partition, file id); new ones too.
+
+    Raises:
+        UnsupportedError: the file group, and the resize.
+        CorruptFileError, ConcurrentWriterError: as `read_resize`.
+    """
+    asked = sorted(set(groups))
+    for pending in pending_clusterings(snapshot.storage, snapshot.timeline):
+        plan = read_resize(snapshot, pending)
+        before = load_rings(snapshot, plan.rings)
+        for partition, file_id in asked:
+            after = plan.rings.get(partition)
+            if isinstance(after, HashingMetadata) and not before[partition].keeps(file_id, after):
+                raise UnsupportedError(
+                    f"file group {file_id} of partition {partition or '.'} is split or merged by the clustering "
+                    f"{pending.time}, which is not finished",
+                    table=snapshot.storage.uri, instant=pending.time, feature=FEATURE,
+                    remedy="execute it, then write: `hudi buckets resize PATH --pending`, or "
+                    'resize_buckets(mode="execute"); writes to other buckets go on meanwhile.',
+                )  # fmt: skip
+
+
 def _resized(
     groups: Sequence[ClusteringGroup],
     before: Mapping[str, HashingMetadata],
@@ -199,4 +223,4 @@ def _slice(named: SliceName, partition: str, slices: Mapping[tuple[str, str], Fi
     return replace(found, log_files=logs)
 
 
-__all__ = ["as_request", "pending_clusterings", "read_resize"]
+__all__ = ["as_request", "pending_clusterings", "read_resize", "refuse_planned_buckets"]

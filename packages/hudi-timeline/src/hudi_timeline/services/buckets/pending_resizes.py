@@ -3,7 +3,7 @@
 Either may be of Apache Hudi.
 
 An execution that fails takes the plan back with it; one whose process dies leaves it, and the next call executes it
-from the start.  Writers of this project wait meanwhile.
+from the start.  Writers of this project go on meanwhile, but to the buckets that it splits or merges.
 """
 
 from __future__ import annotations

@@ -32,15 +32,15 @@ from hudi_timeline.options.file_options import (
 from hudi_timeline.options.service_config import ResizeConfig
 from hudi_timeline.services.compaction.compaction_planner import reserved_groups
 
-SPLIT, MERGE = "split", "merge"
+SPLIT, MERGE, REDISTRIBUTE = "split", "merge", "redistribute"
 
 
 @dataclass(frozen=True, slots=True)
 class BucketMove:
-    """Split of a bucket, or merge of some.
+    """Split of a bucket, merge of some, or redistribution of the rows of some among others.
 
     Attributes:
-        kind: `split` or `merge`.
+        kind: `split`, `merge` or `redistribute`.
         slices: what is read, and replaced.
         targets: file ids of the new buckets, by their number in the index of after the resize.
     """
@@ -115,8 +115,10 @@ class ResizePlan:
         return {p: replace(r, instant=instant) for p, r in self.rings.items()}
 
     def __repr__(self) -> str:
-        splits = sum(m.kind == SPLIT for m in self.moves)
-        return f"ResizePlan({splits} splits, {len(self.moves) - splits} merges, {self.bytes:,} bytes, {self.engine})"
+        splits, again = (sum(m.kind == kind for m in self.moves) for kind in (SPLIT, REDISTRIBUTE))
+        more = f", {again} redistributions" if again else ""
+        merges = len(self.moves) - splits - again
+        return f"ResizePlan({splits} splits, {merges} merges{more}, {self.bytes:,} bytes, {self.engine})"
 
 
 def make_resize_plan(
@@ -126,6 +128,7 @@ def make_resize_plan(
     num_buckets: int | None = None,
     partitions: Collection[str] | None = None,
     engine: str | None = None,
+    overwrite: bool = False,
 ) -> ResizePlan:
     """Plan of a resize; arguments as `hudi_timeline.services.buckets.resizing.resize`.
 
@@ -151,6 +154,15 @@ def make_resize_plan(
             remedy=f"give a multiple of {index.num_buckets}, or the engine {EXTENDIBLE_HASHING}, by which full buckets "
             "are split one by one.",
         )  # fmt: skip
+    if overwrite and (num_buckets is None or wanted is not BucketIndex):
+        raise ConflictingOptionError(
+            f"overwrite goes with a number of buckets and the engine SIMPLE; the engine is {name_of(wanted)}"
+            if wanted is not BucketIndex else
+            "overwrite goes with a number of buckets, and none is given",
+            table=table, option=NUM_BUCKETS,
+            remedy="omit it: full buckets are split and small ones merged by themselves."
+            if wanted is not BucketIndex else "give the number.",
+        )  # fmt: skip
     slices = newest_slices_of(snapshot, None if partitions is None else sorted(partitions))
     if num_buckets is not None and wanted is BucketIndex:
         if partitions is not None:
@@ -158,7 +170,7 @@ def make_resize_plan(
                 "partitions are named, and with the engine SIMPLE all have the same number of buckets", table=table,
                 remedy=f"omit the partitions, or give the engine {EXTENDIBLE_HASHING}.", option=BUCKET_ENGINE,
             )  # fmt: skip
-        return _multiplied(snapshot, index, num_buckets, slices)
+        return _renumbered(snapshot, index, num_buckets, slices, overwrite=overwrite)
     if wanted is ConsistentBucketIndex and isinstance(index, ConsistentBucketIndex):
         return _on_rings(snapshot, index, slices, config)
     extendible = index if isinstance(index, ExtendibleBucketIndex) else None
@@ -179,32 +191,53 @@ def _engine(index: BucketIndex, engine: str | None, table: str) -> type[BucketIn
     )  # fmt: skip
 
 
-def _multiplied(
-    snapshot: TableSnapshot, index: BucketIndex, num_buckets: int, slices: Sequence[FileSlice]
+def _renumbered(
+    snapshot: TableSnapshot,
+    index: BucketIndex,
+    num_buckets: int,
+    slices: Sequence[FileSlice],
+    *,
+    overwrite: bool,
 ) -> ResizePlan:
-    """All buckets split into as many each: bucket i of n into i, i + n, i + 2 n and so on."""
+    """All buckets replaced by so many new ones.
+
+    The bucket of a hash is its remainder, so that rows stay among the numbers which leave one remainder by the greatest
+    common divisor of both counts.  Each such class is divided by itself: where buckets are multiplied, bucket i of n
+    into i, i + n, i + 2 n and so on; where the counts have no common divisor, all buckets of a partition together.
+    """
     table, before = snapshot.storage.uri, index.num_buckets
     if num_buckets == before:
         return ResizePlan(index, index)
-    if num_buckets % before or not before < num_buckets <= MOST_BUCKETS:
+    if not 0 < num_buckets <= MOST_BUCKETS:
+        raise ConflictingOptionError(
+            f"{before} buckets cannot become {num_buckets}", table=table,
+            remedy=f"give a number from 1 to {MOST_BUCKETS}.", option=NUM_BUCKETS,
+        )  # fmt: skip
+    if num_buckets % before and not overwrite:
         raise ConflictingOptionError(
             f"{before} buckets cannot become {num_buckets} by splitting each", table=table,
-            remedy=f"give a multiple of {before}; for fewer, read the table and write its rows to a new one.",
+            remedy=f"give a multiple of {before}; overwrite=True (`hudi buckets resize --overwrite`) makes any number "
+            "of them, by dividing the rows of several buckets together.",
             option=NUM_BUCKETS,
         )  # fmt: skip
     reserved = reserved_groups(snapshot)
+    step = math.gcd(before, num_buckets)
     moves = []
     found = slices_by_bucket(index, slices, table)
     for partition, of in sorted(found.items()):
+        classes: dict[int, list[FileSlice]] = {}
         for number, one in sorted(of.items()):
             if (partition, one.file_id) in reserved:
                 raise UnsupportedError(
                     f"file group {one.file_id} of partition {partition!r} is in a compaction that is not finished, and "
-                    "all buckets are split at once",
+                    "all buckets are replaced at once",
                     table=table, remedy="run the compaction first: `hudi compact run PATH`.", feature=FEATURE,
                 )  # fmt: skip
-            targets = {n: new_bucket_file_id(n) for n in range(number, num_buckets, before)}
-            moves.append(BucketMove(SPLIT, partition, (one,), targets))
+            classes.setdefault(number % step, []).append(one)
+        for number, members in sorted(classes.items()):
+            targets = {n: new_bucket_file_id(n) for n in range(number, num_buckets, step)}
+            kind = SPLIT if step == before else MERGE if len(targets) == 1 else REDISTRIBUTE
+            moves.append(BucketMove(kind, partition, tuple(members), targets))
     return ResizePlan(
         index,
         replace(index, num_buckets=num_buckets),

@@ -3,10 +3,11 @@
     lock { new instant, requested } -> inflight -> plan of what is there now -> new files with markers, without the lock
     lock { nobody wrote to the partitions? rings, settings -> <t>.replacecommit } -> the old file groups are replaced
 
-Each bucket is divided by itself: its slice is read once, and its rows go to the files of the new buckets.  What was
-read stays until it is cleaned, so that queries that began before go on.  Until the commit nothing of it is visible; a
-resize that dies is rolled back by the next write, of Apache Hudi too.  Of rings it can be planned by one call, and
-executed by another, or by Apache Hudi: `pending_resizes`.
+Each bucket is divided by itself: its slice is read once, and its rows go to the files of the new buckets.  A number of
+buckets that is no multiple ("overwrite" of RFC-29) divides several together.  What was read stays until it is cleaned,
+so that queries that began before go on.  Until the commit nothing of it is visible; a resize that dies is rolled back
+by the next write, of Apache Hudi too.  Of rings it can be planned by one call, and executed by another, or by Apache
+Hudi: `pending_resizes`.
 
 Source: RFC-29; clustering of Apache Hudi 0.15 with the consistent-hashing strategies.
 """
@@ -26,7 +27,7 @@ from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.bucket_groups import table_index
 from hudi_timeline.file_system_view.bucket_settings import SettingsChange, as_properties
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
-from hudi_timeline.file_system_view.hashing_rings import with_rings
+from hudi_timeline.file_system_view.hashing_rings import Ring, keeps, rings_before, with_rings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.file_options import NUM_BUCKETS
 from hudi_timeline.options.service_config import ResizeConfig, parse_resize_options
@@ -88,6 +89,7 @@ def resize(
     num_buckets: int | None = None,
     partitions: Collection[str] | None = None,
     engine: str | None = None,
+    overwrite: bool = False,
     plan: ResizePlan | None = None,
     mode: str = BOTH,
     dry_run: bool = False,
@@ -101,6 +103,7 @@ def resize(
             ones merged, by the sizes of the options.
         partitions: only these; of an engine that has different numbers of buckets in each.
         engine: EXTENDIBLE_HASHING, to make that of a table with the engine SIMPLE.
+        overwrite: take any number of buckets for the engine SIMPLE, by dividing the rows of several buckets together.
         plan: an earlier dry run's; made anew if not given.
         mode: only one of the two: "schedule", which plans a clustering of rings and leaves it to another call, or to
             Apache Hudi; or "execute", for those that are pending.
@@ -120,13 +123,18 @@ def resize(
     check_mode(mode)
     if plan is not None and mode != BOTH:
         raise ValueError(f"plan goes with the mode {BOTH}")
-    if plan is not None and (num_buckets, partitions, engine) != (None, None, None):
-        raise ValueError("plan goes without num_buckets, partitions and engine")
+    if plan is not None and (num_buckets, partitions, engine, overwrite) != (None, None, None, False):
+        raise ValueError("plan goes without num_buckets, partitions, engine and overwrite")
     config = config or parse_resize_options(context.options.raw)
 
     def planned(snapshot: TableSnapshot) -> ResizePlan:
         return make_resize_plan(
-            snapshot, config, num_buckets=num_buckets, partitions=partitions, engine=engine
+            snapshot,
+            config,
+            num_buckets=num_buckets,
+            partitions=partitions,
+            engine=engine,
+            overwrite=overwrite,
         )
 
     def complete(transaction: Transaction, found: ResizePlan) -> tuple[WriteStat, ...]:
@@ -226,7 +234,7 @@ class _Untouched:
     """Check under the lock that nobody has written to what is resized since it was planned.
 
     A write of before the commit may have begun a file group, which no file group of the plan collides with, in a
-    bucket that is no more.
+    bucket that is no more.  Writes to buckets that stay as they are go on beside the resize.
     """
 
     plan: ResizePlan
@@ -235,20 +243,29 @@ class _Untouched:
     def __call__(self, metadata: CommitMetadata, rivals: Rivals) -> CommitMetadata:
         storage, instant = self.transaction.storage, self.transaction.instant
         replacing = [i.time for i in rivals.commits if i.action == REPLACE_COMMIT]
+        before = rings_before(self.transaction.snapshot, self.plan.after)
         for kind in {type(r) for r in self.plan.rings.values()}:
             # Of one that merged empty buckets the commit names no partition.
-            refuse_new_rings(storage, replacing, self.plan.rings, instant=instant, kind=kind)
-        everywhere = self.plan.settings_change
-        asked = {*self.plan.rings, *(m.partition for m in self.plan.moves)}
+            everything = [(p, "") for p in self.plan.rings]
+            refuse_new_rings(storage, replacing, everything, before, instant=instant, kind=kind)
         for rival, commit in rivals.commits.items():
-            touched = {s.partition for s in commit.stats} if commit.operation != COMPACT else set()
-            hit = touched if everywhere else touched & asked
-            if hit:
-                raise rivals.changes.conflict(
-                    f"{rival.time} wrote to partition {min(hit) or '.'}, whose buckets are resized",
-                    table=self.transaction.storage.uri, instant=self.transaction.instant,
-                )  # fmt: skip
+            if commit.operation == COMPACT:
+                continue
+            for stat in commit.stats:
+                if self.plan.settings_change or not self._stays(stat.partition, stat.file_id, before):
+                    raise rivals.changes.conflict(
+                        f"{rival.time} wrote to partition {stat.partition or '.'}, whose buckets are resized",
+                        table=storage.uri, instant=instant,
+                    )  # fmt: skip
         return metadata
+
+    def _stays(self, partition: str, file_id: str, before: Callable[[str], Ring | None]) -> bool:
+        """Whether the resize leaves a file group's bucket as it is."""
+        after = self.plan.rings.get(partition)
+        if after is None:
+            return all(m.partition != partition for m in self.plan.moves)
+        old = before(partition)
+        return old is not None and keeps(old, file_id, after)
 
 
 def _checked(plan: ResizePlan, now: TableSnapshot, transaction: Transaction) -> ResizePlan:
@@ -271,7 +288,9 @@ def _checked(plan: ResizePlan, now: TableSnapshot, transaction: Transaction) -> 
         why = f"file group {stale[0].file_id} of partition {stale[0].partition or '.'} has other files"
     elif others:
         why = f"partition {others[0] or '.'} has other buckets, or other file groups"
-    elif plan.before.num_buckets != plan.after.num_buckets and len(slices) != len(plan.moves):
+    elif plan.before.num_buckets != plan.after.num_buckets and len(slices) != sum(
+        len(m.slices) for m in plan.moves
+    ):
         why = "there are other file groups"
     else:
         return plan
