@@ -21,7 +21,12 @@ from hudi_timeline.timeline.action_metadata import RollbackPlan
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.instant import ROLLBACK, WRITE_ACTIONS, Instant
 from hudi_timeline.transaction import rollback_executor
-from hudi_timeline.transaction.rollback_guard import dead_log_compactions, refuse_alive, refuse_needed
+from hudi_timeline.transaction.rollback_guard import (
+    dead_log_compactions,
+    refuse_alive,
+    refuse_needed,
+    refuse_written_to,
+)
 from hudi_timeline.transaction.rollback_plan import check_plan, make_rollback_plan, read_plan, target_of
 
 log = logging.getLogger("hudi")
@@ -136,6 +141,7 @@ def _check(context: ServiceContext, snapshot: TableSnapshot, target: Instant) ->
         refuse_needed(snapshot, target)
     else:
         refuse_alive(context.storage, target, context.options)
+        refuse_written_to(snapshot, target)
 
 
 def _keep_state_before(snapshot: TableSnapshot, target: Instant) -> None:

@@ -104,6 +104,33 @@ def dead_log_compactions(
     )
 
 
+def refuse_written_to(snapshot: TableSnapshot, instant: Instant) -> None:
+    """Raise if writes have gone to the new file groups of a clustering that is not completed.
+
+    Writers of Apache Hudi write to the old and to the new buckets while a resize is pending.  Without its instant the
+    log files in the new ones would be of no slice, but would count once the timeline begins after it.
+
+    Raises:
+        UnsupportedError: the first of such writes.
+    """
+    if instant.completed or not is_clustering(snapshot.storage, snapshot.timeline, instant):
+        return
+    for later in snapshot.timeline.completed_writes():
+        if later.time < instant.time:
+            continue
+        for stat in snapshot.commits.get(later).stats:
+            log = parse_log_file(stat.partition, stat.path.rpartition("/")[2])
+            if log is not None and log.instant == instant.time:
+                raise UnsupportedError(
+                    f"the write {later.time} has written to file group {stat.file_id} of partition "
+                    f"{stat.partition or '.'}, which the clustering {instant.time} is to make: without it the records "
+                    "would be there twice",
+                    table=snapshot.storage.uri, instant=instant.time, feature="pending clustering",
+                    remedy="execute the clustering: `hudi buckets resize PATH --pending`; or restore the table to "
+                    "before it.",
+                )  # fmt: skip
+
+
 def refuse_needed(snapshot: TableSnapshot, instant: Instant) -> None:
     """Raise if a completed write must not be rolled back.
 

@@ -14,6 +14,7 @@ from hudi_timeline.services.buckets.clustering_plans import CHILDREN, SEQUENCE
 from hudi_timeline.services.buckets.resize_tasks import run_on_threads
 from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults
 from hudi_timeline.timeline.action_metadata import read_action, render_action
+from hudi_timeline.writing import operation
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("n", pa.int64())])
 IDS = [f"k{n:02d}" for n in range(40)]
@@ -196,6 +197,55 @@ def test_a_write_that_outlasts_an_execution_is_refused_only_where_its_buckets_ch
     table.upsert(rows(others, ts=9), options=lazy, validators=[meanwhile])
     assert made.instant in [i.time for i in HudiTable.open(table.uri).timeline.completed_writes()]
     assert {r[0] for r in found(table) if r[2] == 9} == set(others)
+    assert HudiTable.open(table.uri).verify(deep=True) == []
+
+
+def written_to_both(table, made, key, monkeypatch):
+    """A write of one row to its old and to its new bucket, as Apache Hudi's writers do it."""
+    with monkeypatch.context() as patch:
+        patch.setattr(operation, "refuse_planned_buckets", lambda *_: None)
+        at = table.upsert(rows([key], ts=5)).instant
+    storage = open_storage(table.uri)
+    (completed,) = [i for i in HudiTable.open(table.uri).timeline.completed_writes() if i.time == at]
+    commit = json.loads(storage.read(completed.path))
+    (stat,) = commit["partitionToWriteStats"]["a"]
+    number = made.plan.index(made.instant).of(pa.array([key]), "a")[0]
+    (group,) = [m.targets[number] for m in made.plan.moves if number in m.targets]
+    token = stat["path"].rpartition("_")[2]
+    path = f"a/.{group}_{made.instant}.log.1_{token}"
+    storage.create(path, storage.read(stat["path"]))
+    commit["partitionToWriteStats"]["a"].append(
+        {**stat, "path": path, "fileId": group, "prevCommit": made.instant}
+    )
+    storage.publish(completed.path, json.dumps(commit).encode())
+
+
+@pytest.mark.req("IX-11")
+def test_a_plan_whose_new_buckets_were_written_to_is_not_taken_back(table, monkeypatch):
+    made, touched, _ = planned(table)
+    written_to_both(table, made, touched[0], monkeypatch)
+    before = found(table)
+    assert [r[:3] for r in before if r[2] == 5] == [(touched[0], "a", 5)]
+    table = HudiTable.open(table.uri)
+    for dry_run in (True, False):
+        with pytest.raises(UnsupportedError, match="records would be there twice"):
+            table.rollback(made.instant, dry_run=dry_run)
+
+    def failing(tasks):
+        run_on_threads(tasks)
+        raise RuntimeError("no more")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(resizing, "run_on_threads", failing)
+        with pytest.raises(RuntimeError) as e:
+            table.resize_buckets(mode="execute")
+    assert "records would be there twice" in e.value.__notes__[-1]
+    assert [i.time for i in HudiTable.open(table.uri).timeline.pending_writes()] == [made.instant]
+    assert found(table) == before
+    assert table.resize_buckets(mode="execute").executed == (made.instant,)
+    assert found(table) == before
+    table.upsert(rows(IDS, ts=9))
+    assert len(found(table)) == len(before)
     assert HudiTable.open(table.uri).verify(deep=True) == []
 
 

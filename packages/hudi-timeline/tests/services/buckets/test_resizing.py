@@ -89,9 +89,9 @@ def test_each_bucket_splits_by_itself(tmp_path, kind):
 
 @pytest.mark.req("IX-28", "IX-32")
 @pytest.mark.parametrize(
-    "number", [1, 2, 4, 7, 9, 15]
-)  # of 6: fewer and more, with and without a common divisor
-@pytest.mark.parametrize("kind", KINDS)
+    ("kind", "number"),  # of 6: fewer and more, with and without a common divisor
+    [("COPY_ON_WRITE", 2), ("COPY_ON_WRITE", 7), ("MERGE_ON_READ", 4), ("MERGE_ON_READ", 1)],
+)
 def test_an_overwrite_makes_any_number_of_buckets(tmp_path, kind, number):
     table = make(tmp_path / "t", kind, number=6)
     before, at = found(table), table.timeline.completed_writes()[-1].time
@@ -147,7 +147,7 @@ def test_an_overwrite_loses_to_a_write_and_to_a_new_file_group(tmp_path, monkeyp
 @pytest.mark.req("IX-28")
 def test_an_overwrite_is_of_simple_buckets_and_a_number(tmp_path):
     table = make(tmp_path / "t")
-    with pytest.raises(OptionError, match="none is given"):
+    with pytest.raises(OptionError, match="nothing says how many"):
         table.resize_buckets(overwrite=True)
     with pytest.raises(ConflictingOptionError, match="cannot become 0"):
         table.resize_buckets(0, overwrite=True)
@@ -392,6 +392,30 @@ def test_of_two_resizes_the_second_is_refused_also_where_the_first_merged_empty_
 
 
 @pytest.mark.req("NEW-22")
+@pytest.mark.parametrize(("bucket", "goes_on"), [(4, False), (0, False), (5, True)])
+def test_the_first_row_of_a_bucket_meets_a_merge_of_empty_ones(tmp_path, bucket, goes_on):
+    table = make(tmp_path / "t", "MERGE_ON_READ", "EXTENDIBLE_HASHING", 4)
+    table.insert_overwrite_table(rows(buckets(4)[3]))
+    table.resize_buckets(8)
+    other, merged = HudiTable.open(table.uri), []
+
+    def meanwhile(_):
+        least = {**LAZY, "hoodie.bucket.index.min.num.buckets": "7"}
+        merged.append(other.resize_buckets(options=least).plan)  # of 0 and 4, which have no file group
+        return True
+
+    key = buckets(8)[bucket][0]
+    if goes_on:
+        table.upsert(rows([key], ts=8), options=LAZY, validators=[meanwhile])
+    else:
+        with pytest.raises(WriteConflictError, match="other buckets first"):
+            table.upsert(rows([key], ts=8), options=LAZY, validators=[meanwhile])
+    assert (merged[0].moves, merged[0].buckets) == ((), {"a": (8, 7)})
+    assert [r[0] for r in found(table) if r[2] == 8] == [key] * goes_on
+    numbers(table)
+
+
+@pytest.mark.req("NEW-22")
 def test_no_directory_is_there_before_the_engine_that_stops_apache_hudi(tmp_path, monkeypatch):
     """A directory of a dead resize that Apache Hudi rolled back would count once its instant is archived."""
     table = make(tmp_path / "t")
@@ -461,7 +485,7 @@ def test_writes_to_other_buckets_of_the_partition_go_on(tmp_path, monkeypatch, e
     resized = []
 
     def resize(_=None):
-        resized.append(other.resize_buckets(partitions=["a"], options=one).plan.buckets)
+        resized.append(other.resize_buckets(plan=plan, options=LAZY).plan.buckets)
         return True
 
     if first == "the write":
@@ -489,13 +513,7 @@ def test_a_write_that_began_before_and_commits_after_it_is_refused(tmp_path, eng
     resized = []
 
     def meanwhile(_):
-        how = (
-            {"num_buckets": 16}
-            if engine == "SIMPLE"
-            else {"options": FULL | {"hoodie.bucket.index.max.num.buckets": "30"}}
-        )
-        how["options"] = {**how.get("options", {}), **LAZY}
-        resized.append(other.resize_buckets(**how).instant)
+        resized.append(other.resize_buckets(16, options=LAZY).instant)
         return True
 
     with pytest.raises(WriteConflictError):

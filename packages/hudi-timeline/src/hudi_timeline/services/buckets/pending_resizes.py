@@ -2,8 +2,9 @@
 
 Either may be of Apache Hudi.
 
-An execution that fails takes the plan back with it; one whose process dies leaves it, and the next call executes it
-from the start.  Writers of this project go on meanwhile, but to the buckets that it splits or merges.
+An execution that fails takes the plan back with it, unless others have written to its new buckets; one whose process
+dies leaves it, and the next call executes it from the start.  Writers of this project go on meanwhile, but to the
+buckets that it splits or merges.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.action_metadata import render_action
 from hudi_timeline.timeline.instant import REPLACE_COMMIT, REQUESTED, Instant
 from hudi_timeline.timeline.instant_generator import request_instant
-from hudi_timeline.transaction.rollback_guard import refuse_alive
+from hudi_timeline.transaction.rollback_guard import refuse_alive, refuse_written_to
 from hudi_timeline.transaction.transaction import Transaction
 
 CLUSTER = "CLUSTER"
@@ -158,6 +159,7 @@ def _execute(
             Precedence(storage, options, caller=caller),
         )  # fmt: skip
     with transaction:
+        transaction.when_undone(lambda: refuse_written_to(transaction.now(), pending))
         if pending.state == REQUESTED:
             transaction.inflight({})
         return complete(transaction, plan)

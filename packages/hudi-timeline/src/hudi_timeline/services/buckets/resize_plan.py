@@ -154,14 +154,10 @@ def make_resize_plan(
             remedy=f"give a multiple of {index.num_buckets}, or the engine {EXTENDIBLE_HASHING}, by which full buckets "
             "are split one by one.",
         )  # fmt: skip
-    if overwrite and (num_buckets is None or wanted is not BucketIndex):
+    if overwrite and wanted is not BucketIndex:
         raise ConflictingOptionError(
-            f"overwrite goes with a number of buckets and the engine SIMPLE; the engine is {name_of(wanted)}"
-            if wanted is not BucketIndex else
-            "overwrite goes with a number of buckets, and none is given",
-            table=table, option=NUM_BUCKETS,
-            remedy="omit it: full buckets are split and small ones merged by themselves."
-            if wanted is not BucketIndex else "give the number.",
+            f"overwrite goes with the engine SIMPLE, and the engine is {name_of(wanted)}", table=table,
+            remedy="omit it: full buckets are split and small ones merged one by one.", option=BUCKET_ENGINE,
         )  # fmt: skip
     slices = newest_slices_of(snapshot, None if partitions is None else sorted(partitions))
     if num_buckets is not None and wanted is BucketIndex:
