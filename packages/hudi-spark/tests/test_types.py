@@ -5,7 +5,14 @@ import pytest
 from pyspark.sql import types as T
 
 from hudi_format.errors import SchemaError
-from hudi_spark.types import to_arrow_schema, to_arrow_type, to_spark_schema, to_spark_type, without_void
+from hudi_spark.types import (
+    lost_collations,
+    to_arrow_schema,
+    to_arrow_type,
+    to_spark_schema,
+    to_spark_type,
+    without_void,
+)
 
 PAIRS = [
     (T.BooleanType(), pa.bool_()),
@@ -75,3 +82,24 @@ def test_void_parts_take_the_wanted_types():
     assert without_void(T.NullType(), T.DateType()) == T.DateType()
     own = T.StructType().add("new", T.NullType())
     assert without_void(own, wanted) == own, "a column that the table does not have stays void"
+
+
+def collated(collation):
+    """A text type with a collation, which only Spark 4 has."""
+    if hasattr(T.StringType(), "collation"):
+        return T.StringType(collation)
+    return type("Collated", (T.StringType,), {"collation": collation})()
+
+
+def test_collations_that_no_table_keeps_are_told_wherever_they_are():
+    plain = T.StructType().add("id", "string").add("n", "int")
+    assert lost_collations(plain) == ()
+    inner = T.StructType().add("s", collated("UTF8_LCASE")).add("t", "string")
+    schema = (
+        plain.add("name", collated("UNICODE_CI"))
+        .add("list", T.ArrayType(collated("UNICODE_CI")))
+        .add("map", T.MapType(collated("UTF8_BINARY"), inner))
+    )
+    first, second = lost_collations(schema)
+    assert first.startswith("name, list.element: the collation UNICODE_CI is not stored")
+    assert second.startswith("map.value.s: the collation UTF8_LCASE is not stored")

@@ -58,7 +58,7 @@ from hudi_spark.runtime.helper_process import one_line
 from hudi_spark.runtime.options import take_option
 from hudi_spark.runtime.python_workers import forget_archives
 from hudi_spark.streaming.table_stream import START, TableStream
-from hudi_spark.types import to_arrow_schema, to_spark_schema
+from hudi_spark.types import lost_collations, to_arrow_schema, to_spark_schema
 from hudi_timeline.options import parse_read_options
 from hudi_timeline.options.read_config import CDC, INCREMENTAL, INCREMENTAL_FORMAT, QUERY_TYPE
 from hudi_timeline.options.write_options import STAGING_LIMIT
@@ -196,6 +196,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         self.path = path_of(given)
         self.limit = _limit(given)
         self.schema = to_arrow_schema(schema)
+        self.warnings = lost_collations(schema)
         self.mode = OVERWRITE if overwrite else APPEND
         self.folder = STAGING + uuid.uuid4().hex
         self.store = hadoop_options(given)
@@ -247,9 +248,17 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
             # Before the write: mode overwrite moves or deletes all that lies at the path.
             storage.delete_dir(self.folder)
         options, mode = self.options, self.mode
+
         retried(
             options,
-            lambda lost: execute(LocalEngine(types=DATA), storage, rows, options, mode=mode, lost=lost),
+            lambda lost: execute(
+                LocalEngine(types=DATA, warnings=self.warnings),
+                storage,
+                rows,
+                options,
+                mode=mode,
+                lost=lost,
+            ),
         )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:

@@ -6,6 +6,8 @@ a zone are instants in microseconds UTC on both sides, those without are TIMESTA
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import types as T
@@ -29,6 +31,9 @@ _TO_ARROW: tuple[tuple[type[T.DataType], pa.DataType], ...] = (
     (T.TimestampNTZType, pa.timestamp("us")),
     (T.NullType, pa.null()),
 )
+
+# The collation of texts that are compared by bytes, which a column has that names none.
+_BINARY = "UTF8_BINARY"
 
 
 def to_arrow_schema(schema: T.StructType) -> pa.Schema:
@@ -69,6 +74,34 @@ def to_arrow_type(kind: T.DataType, column: str = "") -> pa.DataType:
         remedy="cast it to a supported type, such as string, or omit the column.",
         column=column,
     )
+
+
+def lost_collations(schema: T.StructType) -> tuple[str, ...]:
+    """Warnings about texts of a frame that a table does not compare as the frame does, one for each collation."""
+    found: dict[str, list[str]] = {}
+    for field in schema.fields:
+        for name, collation in _collations(field.dataType, field.name):
+            found.setdefault(collation, []).append(name)
+    return tuple(
+        f"{', '.join(names)}: the collation {collation} is not stored, as tables have none: who reads them compares "
+        f"their texts by bytes, as record keys are compared; use collate(column, '{collation}') after reading"
+        for collation, names in found.items()
+    )
+
+
+def _collations(kind: T.DataType, column: str) -> Iterator[tuple[str, str]]:
+    if isinstance(kind, T.StringType):
+        collation = getattr(kind, "collation", _BINARY)  # of Spark 4
+        if collation != _BINARY:
+            yield column, collation
+    elif isinstance(kind, T.ArrayType):
+        yield from _collations(kind.elementType, f"{column}.element")
+    elif isinstance(kind, T.MapType):
+        yield from _collations(kind.keyType, f"{column}.key")
+        yield from _collations(kind.valueType, f"{column}.value")
+    elif isinstance(kind, T.StructType):
+        for field in kind.fields:
+            yield from _collations(field.dataType, f"{column}.{field.name}")
 
 
 def to_spark_schema(schema: pa.Schema) -> T.StructType:

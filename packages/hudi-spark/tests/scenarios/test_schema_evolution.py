@@ -6,6 +6,7 @@ import json
 
 import pytest
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
 
 from hudi_format.errors import MissingColumnError, SchemaError
 from hudi_format.schema.meta_fields import META_COLUMNS
@@ -206,3 +207,16 @@ def test_writes_go_on_after_columns_were_changed(spark, path, trips, kind):
     found = spark.read.format("hudi").load(path).select("id", "m", "n").collect()
     assert {tuple(r) for r in found} == {("a", 7, None), ("b", 8, "new")}
     assert table.verify(deep=True) == []
+
+
+def test_a_collation_is_told_as_lost_and_the_texts_are_there(spark, path, trips):
+    if not hasattr(StringType(), "collation"):
+        pytest.skip("texts have collations from Spark 4 on")
+    rows = spark.createDataFrame([("a", "x", 1, "Q")], "id string, city string, ts long, name string")
+    save(rows.withColumn("name", F.expr("name collate UNICODE_CI")), path, trips)
+    (warning,) = last_commit().warnings
+    assert warning.startswith("name: the collation UNICODE_CI is not stored")
+    got = spark.read.format("hudi").load(path)
+    assert got.schema["name"].dataType == StringType()
+    assert [r.name for r in got.collect()] == ["Q"]
+    assert got.where("name = 'q'").count() == 0

@@ -35,6 +35,7 @@ from hudi_spark.runtime.jobs import run_job
 from hudi_spark.runtime.python_workers import in_workers
 from hudi_spark.runtime.settings import setting
 from hudi_spark.types import (
+    lost_collations,
     promoted,
     to_arrow_schema,
     to_arrow_type,
@@ -128,6 +129,7 @@ class SparkEngine:
             counts_keys: say what resolved the keys, which takes a job.
         """
         self._counts_keys = counts_keys
+        self.warnings = lost_collations(data.schema)
         self._hadoop = dict(hadoop or {})
         self._spark = data.sparkSession
         self.parallelism = self._spark.sparkContext.defaultParallelism

@@ -91,6 +91,8 @@ class Engine(Protocol[D, F]):
     types may change the table's as in Apache Hudi, those that were guessed from values may not."""
     streams_buckets: bool
     """Whether `write_stream` makes the file groups of a bucket index too, where a partition has none yet."""
+    warnings: tuple[str, ...]
+    """What the data's own types say and no table keeps, one sentence each."""
     on_progress: Callable[[int, int], None]
     """Told how much of a phase is done, and of how much, where the engine knows; from any thread."""
 

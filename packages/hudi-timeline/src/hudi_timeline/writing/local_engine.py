@@ -81,12 +81,21 @@ class LocalEngine:
     name = "python"
     streams_buckets = False  # it holds the rows anyway
 
-    def __init__(self, threads: int | None = None, *, types: str = TABLE, guessed: bool = False) -> None:
+    def __init__(
+        self,
+        threads: int | None = None,
+        *,
+        types: str = TABLE,
+        guessed: bool = False,
+        warnings: tuple[str, ...] = (),
+    ) -> None:
         """Args:
         types: whose types count, see `Engine`.
         guessed: those of the rows were guessed from Python's values, so that any double may be meant for a float.
+        warnings: of what the rows are made from, see `Engine`.
         """
         self.types = types
+        self.warnings = warnings
         self._exact = Exact(rounds=guessed)
         self.parallelism = threads or len(os.sched_getaffinity(0))
         self.looked_up: LookupCount | None = None

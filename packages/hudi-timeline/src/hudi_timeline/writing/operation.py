@@ -357,6 +357,7 @@ def _finish(
         replaced={p: tuple(ids) for p, ids in metadata.replaced.items() if ids},
         timings=dict(phases.seconds),
         warnings=(
+            *run.engine.warnings,
             *plan.warnings,
             *about_null_elements(stats),
             *about_path_values(plan.key_spec, table, (s.partition for s in stats)),
