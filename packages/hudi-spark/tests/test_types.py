@@ -92,7 +92,7 @@ def collated(collation):
 
 
 def test_collations_that_no_table_keeps_are_told_wherever_they_are():
-    plain = T.StructType().add("id", "string").add("n", "int")
+    plain = T.StructType().add("id", "string").add("n", "integer")
     assert lost_collations(plain) == ()
     inner = T.StructType().add("s", collated("UTF8_LCASE")).add("t", "string")
     schema = (

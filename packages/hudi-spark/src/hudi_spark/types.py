@@ -77,7 +77,7 @@ def to_arrow_type(kind: T.DataType, column: str = "") -> pa.DataType:
 
 
 def lost_collations(schema: T.StructType) -> tuple[str, ...]:
-    """Warnings about texts of a frame that a table does not compare as the frame does, one for each collation."""
+    """Warnings about the collations of a frame, which no table keeps, one for each."""
     found: dict[str, list[str]] = {}
     for field in schema.fields:
         for name, collation in _collations(field.dataType, field.name):
