@@ -104,6 +104,27 @@ def test_what_would_be_added_again_is_not_run_again(path, monkeypatch, operation
     assert state(path) == between.state
 
 
+@pytest.mark.parametrize("keys", [("bx", "nx"), ("bx", "mx")])
+@pytest.mark.parametrize("operation", ["insert", "upsert"])
+def test_a_conflict_of_file_groups_is_not_run_again_where_that_would_add_a_key_of_others(
+    path, monkeypatch, operation, keys
+):
+    """The other write changes the file that ours fills up, and adds its own rows to another one."""
+    filling = {"hoodie.parquet.small.file.limit": "104857600"}
+    beside(path, monkeypatch, *keys, options={**OCC, **filling})
+    write = getattr(HudiTable.open(path), operation)
+    ours = rows("nx", ts=9, v=9)
+    if operation == "insert" and "nx" in keys:
+        with pytest.raises(WriteConflictError, match="wrote 1 of the same record keys first") as e:
+            write(ours, options={**KEYS, **RETRY, **filling})
+        assert (e.value.retry_safe, e.value.keys) == (False, ("n",))
+        assert "upsert" in e.value.remedy
+    else:
+        assert write(ours, options={**KEYS, **filling}).retries == 1
+    there = [v for v in values(path) if v[0] == "nx"]
+    assert there == [("nx", 5 if operation == "insert" and "nx" in keys else 9)]
+
+
 @pytest.mark.parametrize("operation", ["insert", "upsert"])
 def test_what_was_written_to_files_that_were_cleaned_is_a_conflict(path, monkeypatch, operation):
     Between(monkeypatch, path, adds_twice_and_cleans, DURING)

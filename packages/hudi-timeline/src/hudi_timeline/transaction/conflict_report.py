@@ -100,7 +100,7 @@ def complete(
     except (HudiError, OSError) as e:
         error.add_note(f"The report of the conflict is incomplete: {e}")
         return
-    if groups or not details.get("keys"):
+    if keys or not details.get("keys"):
         details["keys"] = keys[:_KEYS_SHOWN]
     # Known to be others: the two do not contradict each other, and the write only has to be made again.
     details["keys_disjoint"] = whole and not keys

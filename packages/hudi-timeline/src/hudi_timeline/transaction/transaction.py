@@ -267,6 +267,7 @@ class Transaction:
         warnings: what the user should know, one sentence each.
         beside_others: whether other writers were running when this one began.
         blind: whether its rows depend on nothing in the table, so that another try is the same write.
+        judge: adds to a conflict what only the write knows, called with what gives the table as it is then.
     """
 
     def __init__(
@@ -296,6 +297,7 @@ class Transaction:
         self._mirrored = self._in_doubt = False
         self.committed = False
         self.beside_others = self.blind = False
+        self.judge: Callable[[WriteConflictError, Callable[[], TableSnapshot]], None] | None = None
         self._undoing: list[Callable[[], None]] = []
 
     def when_undone(self, act: Callable[[], None]) -> None:
@@ -418,6 +420,8 @@ class Transaction:
         except WriteConflictError as e:
             e.details["overtaken"] = self.blind
             # Outside of the lock: it reads files of both.
+            if self.judge is not None:
+                self.judge(e, self.now)
             conflict_report.complete(
                 e, self.now, self.instant, metadata, every_group=self._options.detection == BY_KEYS
             )

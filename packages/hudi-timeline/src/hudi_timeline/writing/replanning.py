@@ -169,6 +169,7 @@ def recheck(
     """
     instant = transaction.instant
     keys = KeyCheck.of(plan, transaction, stats, counts, looked)
+    transaction.judge = None if keys is None else keys.judge
     read = ReadCheck.of(read_from, plan, transaction)
 
     def look(metadata: CommitMetadata, rivals: Rivals) -> CommitMetadata:

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.errors import (
+    HudiError,
     MissingFileError,
     OptionError,
     SchemaError,
@@ -40,6 +41,7 @@ from hudi_format.parquet.reader import read_keys
 from hudi_format.schema.meta_fields import COMMIT_TIME, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import GLOBAL_KINDS
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.transaction_options import BY_KEYS, CONFLICT_DETECTION, OVERLAPPING
 from hudi_timeline.options.write_options import DUP_POLICY
 from hudi_timeline.reading.scan import Scan
@@ -111,13 +113,14 @@ class KeyCheck:
     def __init__(
         self,
         plan: Plan,
-        instant: str,
+        transaction: Transaction,
         stats: Sequence[WriteStat],
         counts: Mapping[str, int],
         looked: LookedUp,
     ) -> None:
         self._plan = plan
-        self._instant = instant
+        self._instant = transaction.instant
+        self._basis = Basis.of(transaction.snapshot.config, transaction.snapshot.timeline)
         self._stats = stats
         self._looked = looked
         self._partitions = {s.partition for s in stats} | {*counts}
@@ -147,12 +150,11 @@ class KeyCheck:
         Args:
             counts: its rows by partition.
         """
-        made = cls(plan, transaction.instant, stats, counts or {}, looked or LookedUp())
+        made = cls(plan, transaction, stats, counts or {}, looked or LookedUp())
         if not (made._reads or made._looked.dropped):
             return None
         now = transaction.now()
-        basis = Basis.of(transaction.snapshot.config, transaction.snapshot.timeline)
-        for rival in basis.changes(now.config, now.timeline).written if made._reads else ():
+        for rival in made._basis.changes(now.config, now.timeline).written if made._reads else ():
             with suppress(MissingFileError):  # one of file groups goes before it
                 made._keys_of(rival, now.commits.get(rival), now.config)
         return made
@@ -168,6 +170,11 @@ class KeyCheck:
                 cannot be known any more which ones they wrote.
             CorruptFileError, StorageError: reading their files.
         """
+        self._refuse_same(commits, config)
+        self._refuse_lost(commits, changes)
+
+    def _refuse_same(self, commits: Mapping[Instant, CommitMetadata], config: TableConfig) -> None:
+        """Refuse keys that others wrote too; errors as `check`."""
         for rival, commit in commits.items() if self._reads else ():
             try:
                 theirs = self._keys_of(rival, commit, config)
@@ -187,7 +194,26 @@ class KeyCheck:
                         raise self._conflict(rival, both)
             if self._looked.deleted is not None and (gone := self._looked.deleted(theirs)):
                 raise self._conflict(rival, gone, deleted=True)
-        self._refuse_lost(commits, changes)
+
+    def judge(self, error: WriteConflictError, current: Callable[[], TableSnapshot]) -> None:
+        """Refusal of another try after a conflict, where it may add keys of others a second time.
+
+        One of file groups is found before the keys are compared.
+
+        Args:
+            current: gives the table after the conflict was found.
+        """
+        if not self._compares or self._once or self._plan.operation not in _ADDS or not error.retry_safe:
+            return
+        try:
+            now = current()
+            written = self._basis.changes(now.config, now.timeline).written
+            self._refuse_same({i: now.commits.get(i) for i in written}, now.config)
+        except (HudiError, OSError) as e:
+            error.message = f"{error.message}; {e.message if isinstance(e, HudiError) else e}"
+            error.remedy = _UPSERT
+            keys = e.details.get("keys", []) if isinstance(e, WriteConflictError) else []
+            error.details.update(retry_safe=False, keys=keys)
 
     def _refuse_lost(self, commits: Mapping[Instant, CommitMetadata], changes: Changes) -> None:
         """Refuse deletions in file groups whose keys were dropped as known: some may be unknown by now."""
