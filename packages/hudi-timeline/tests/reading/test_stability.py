@@ -202,3 +202,41 @@ def test_checkpoints_of_the_same_bounds_stay_and_the_start_is_the_start(made):
     assert table.convert_checkpoint("0", order="completion", to="start").checkpoint == "000"
     with pytest.raises(InvalidOptionError, match="sideways"):
         table.convert_checkpoint(at(10), order="sideways", to="start")
+
+
+def begin(table, number):
+    table.instant_file(f"{at(number)}.commit.requested")
+
+
+def end(table, number):
+    (table.path / ".hoodie" / f"{at(number)}.commit.requested").unlink()
+    commit(table, number, number)
+
+
+@pytest.mark.req("CC-34", "IN-06")
+def test_commits_are_opened_up_when_the_gaps_before_them_close(tmp_path):
+    """Four writers at a time, as in the comment of RFC-22: what is behind a gap is hidden from who asks for it."""
+    table = MadeTable(tmp_path / "t", SCHEMA)
+    for number in range(1, 5):
+        begin(table, number)
+
+    def ids_of(scan):
+        return sorted(scan.to_arrow()["id"].to_pylist())
+
+    def seen():
+        """Without gaps and with them."""
+        everything = table.open().read()
+        without = ids_of(table.open().read(as_of=everything.stability.upto))
+        assert ids_of(table.open().read_incremental("000", order="stable")) == without
+        return without, ids_of(everything)
+
+    shown = []
+    for number in (1, 3, 2, 4):
+        end(table, number)
+        shown.append(seen())
+    assert shown == [
+        (["1"], ["1"]),
+        (["1"], ["1", "3"]),
+        (["1", "2", "3"], ["1", "2", "3"]),
+        (["1", "2", "3", "4"], ["1", "2", "3", "4"]),
+    ]

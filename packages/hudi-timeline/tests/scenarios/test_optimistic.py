@@ -96,7 +96,7 @@ def test_a_store_without_a_lock_between_processes_needs_a_provider(tmp_path, mon
     lock_of(storage, parse_transaction_options({**mode, LOCK + "provider": "InProcessLockProvider"}))
 
 
-@pytest.mark.req("CC-27", "CC-42", "CC-40")
+@pytest.mark.req("CC-27", "CC-42", "CC-40", "NEW-17")
 def test_the_loser_is_rolled_back_and_run_again_with_a_newer_instant(path, monkeypatch):
     between = Between(monkeypatch, path, changes("ax", "zx", v=5), DURING)
     began = []

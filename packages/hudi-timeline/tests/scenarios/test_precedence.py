@@ -12,6 +12,7 @@ from hudi_format.errors import WriteConflictError
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency.precedence import claims
 from hudi_timeline.options.transaction_config import parse_transaction_options
+from hudi_timeline.reading.scan import Scan
 from hudi_timeline.services.buckets import resizing
 from hudi_timeline.services.compaction import log_compaction
 from hudi_timeline.transaction import retries
@@ -102,6 +103,43 @@ def test_a_slow_writer_loses_so_often_and_no_more_to_fast_ones(tmp_path):
     found = {r["id"]: r["ts"] for r in slow.read(["id", "ts"]).to_arrow().to_pylist()}
     assert found["slow"] == 1
     assert slow.verify(deep=True) == []
+
+
+COMPUTED = {
+    "update": lambda t, o: t.update({"ts": 77}, "id = 'slow'", options=o),
+    "merge": lambda t, o: t.merge([{"id": "slow", "ts": 77}], options=o).when_matched_update().execute(),
+    "delete": lambda t, o: t.delete("id = 'slow'", options=o),
+}
+
+
+@pytest.mark.req("CC-38")
+@pytest.mark.parametrize("name", COMPUTED)
+def test_a_write_of_rows_that_were_read_loses_so_often_and_no_more_to_those_that_commit_while_it_reads(
+    tmp_path, monkeypatch, name
+):
+    """What is committed between its reading and its instant takes its rows back: it has to be first before it reads."""
+    made = table(tmp_path / "t")
+    monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.0)
+    claimed = []
+
+    def read(scan, *given, **named):
+        rows = to_arrow(scan, *given, **named)
+        claimed.append([c.rank for c in claims(made.storage)])
+        if not claimed[-1]:  # else another write waits
+            HudiTable.open(made.uri, options=OCC).upsert([{"id": "a", "ts": len(claimed)}])
+        return rows
+
+    to_arrow = Scan.to_arrow
+    monkeypatch.setattr(Scan, "to_arrow", read)
+    options = {"hoodie.write.num.retries.on.conflict.failures": "0"}
+    result = COMPUTED[name](made, options)
+    monkeypatch.undo()
+    assert claimed == [[], [], [3]]
+    assert result.retries == 0, "it has begun once"
+    assert claims(made.storage) == []
+    found = {r["id"]: r["ts"] for r in made.read(["id", "ts"]).to_arrow().to_pylist()}
+    assert found == ({"a": 2} if name == "delete" else {"a": 2, "slow": 77})
+    assert made.verify(deep=True) == []
 
 
 @pytest.mark.parametrize("priority", ["NORMAL", "HIGH"])

@@ -221,7 +221,7 @@ def brings(key, **columns):
     return lambda t: t.bulk_insert(rows(key, **columns), options=LAZY)
 
 
-@pytest.mark.req("CC-24", "CC-40", "SE-02", "SE-08")
+@pytest.mark.req("CC-24", "CC-40", "SE-02", "SE-08", "NEW-17")
 def test_two_overlapping_writers_with_a_column_each_keep_both(path, monkeypatch):
     ended = overlapping(path, monkeypatch, brings("nx", one="1"), brings("my", two="2"))
     assert ended == (None, None)

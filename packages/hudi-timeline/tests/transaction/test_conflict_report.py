@@ -3,9 +3,10 @@
 import os
 import pickle
 import shutil
+from pathlib import Path
 
 import pytest
-from rival_writers import Between, OnePartition, make, rows, state
+from rival_writers import Between, Input, OnePartition, make, rows, state
 
 from hudi_format.errors import InvalidOptionError, WriteConflictError
 from hudi_timeline import HudiTable
@@ -42,7 +43,7 @@ def upserts(*keys, **options):
     return lambda path: HudiTable.open(path).upsert(rows(*keys, ts=5, v=5), options={**OCC, **options})
 
 
-@pytest.mark.req("CC-15")
+@pytest.mark.req("CC-15", "NEW-17")
 def test_it_names_the_rival_its_owner_and_the_keys_of_both(path, monkeypatch):
     keys = ("ax", "bx", "cx", "dx", "ex", "fx", "gx")
     error = lost(path, monkeypatch, upserts(*keys), rows(*keys, ts=9))
@@ -64,6 +65,45 @@ def test_it_names_the_rival_its_owner_and_the_keys_of_both(path, monkeypatch):
     assert (again.rival, again.owner, again.keys, again.file_groups) == (
         error.rival, error.owner, error.keys, error.file_groups
     )  # fmt: skip
+
+
+def begins_late(monkeypatch, path, rival):
+    Between(monkeypatch, path, rival, "before the instant")
+    return HudiTable.open(path).upsert, rows("ax", ts=9), OCC
+
+
+def cleaned(monkeypatch, path, rival):
+    def act(path):
+        rival(path)
+        older = sorted((Path(path) / "x").glob("*.parquet"), key=lambda f: f.stem.rpartition("_")[2])[:-1]
+        for file in older:
+            file.unlink()
+
+    Between(monkeypatch, path, act, DURING)
+    return HudiTable.open(path).upsert, Input(rows("ax", ts=9)), OCC
+
+
+def early(monkeypatch, path, rival):
+    Between(monkeypatch, path, rival, DURING)
+    detection = "hoodie.write.concurrency.early.conflict."
+    return HudiTable.open(path).upsert, rows("ax", ts=9), {
+        **OCC, detection + "detection.enable": "true", detection + "check.commit.conflict": "true",
+    }  # fmt: skip
+
+
+@pytest.mark.req("NEW-17")
+@pytest.mark.parametrize("found", [begins_late, cleaned, early])
+def test_a_conflict_that_is_found_before_the_commit_names_the_owner_too(path, monkeypatch, found):
+    def rival(path):
+        HudiTable.open(path).upsert(rows("ax", "bx", ts=5, note="new"), options=OCC)
+
+    write, ours, options = found(monkeypatch, path, rival)
+    with pytest.raises(WriteConflictError) as e:
+        write(ours, options=options)
+    assert e.value.rival == HudiTable.open(path).timeline.completed_writes()[-1].time
+    assert e.value.owner == f"UPSERT by python in process {os.getpid()} on {os.uname().nodename}"
+    assert str(e.value).count(e.value.owner) == 1
+    assert e.value.retry_safe
 
 
 def test_other_keys_of_one_file_group_are_said_to_be_others(path, monkeypatch):

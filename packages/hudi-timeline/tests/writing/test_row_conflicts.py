@@ -46,6 +46,7 @@ def values(path):
     return sorted((r["id"] + r["p"], r["v"]) for r in found)
 
 
+@pytest.mark.req("NEW-17")
 def test_writers_of_other_keys_of_one_file_group_both_succeed(path, monkeypatch):
     between = beside(path, monkeypatch, "ax")
     result = HudiTable.open(path).upsert(rows("bx", ts=9, v=9), options=KEYS)
@@ -94,6 +95,7 @@ def test_without_it_there_are_two_rows_as_in_apache_hudi(path, monkeypatch):
     assert [v for v in values(path) if v[0] == "nx"] == [("nx", 5), ("nx", 9)]
 
 
+@pytest.mark.req("NEW-17")
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert"])
 def test_what_would_be_added_again_is_not_run_again(path, monkeypatch, operation):
     between = beside(path, monkeypatch, "nx")

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -59,6 +60,26 @@ def owner_of(snapshot: TableSnapshot, rival: str) -> str:
     if state.owner is not None and state.owner.pid:
         return f"pending {instant.action} of process {state.owner.pid} on {state.owner.host}"
     return f"pending {instant.action}"
+
+
+@contextmanager
+def owners_named(current: Callable[[], TableSnapshot]) -> Iterator[None]:
+    """Scope in which conflicts name the rival's owner, also those found before the commit.
+
+    Args:
+        current: gives the table after the conflict was found.
+    """
+    try:
+        yield
+    except WriteConflictError as error:
+        if error.rival and not error.owner:
+            try:
+                owner = error.details["owner"] = owner_of(current(), error.rival)
+                if owner:
+                    error.message = f"{error.message}; the other write is {owner}"
+            except (HudiError, OSError) as e:
+                error.add_note(f"The owner of {error.rival} is not known: {e}")
+        raise
 
 
 def _noted(extra: Mapping[str, str]) -> str:
@@ -178,4 +199,4 @@ def written_keys(
     return pc.unique(pa.chunked_array(found, pa.string()))
 
 
-__all__ = ["WRITER_NOTE", "complete", "owner_of", "writer_note", "written_keys"]
+__all__ = ["WRITER_NOTE", "complete", "owner_of", "owners_named", "writer_note", "written_keys"]

@@ -10,12 +10,18 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from hudi_format.errors import ConcurrentWriterError, MissingFileError, WriteConflictError
-from hudi_timeline.concurrency.precedence import HELD_UP
+from hudi_format.storage.protocol import Storage
+from hudi_timeline import table_config
+from hudi_timeline.concurrency.locks.select import lock_of
+from hudi_timeline.concurrency.precedence import HELD_UP, Precedence
+from hudi_timeline.concurrency.running_call import RunningCall
+from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.options.transaction_config import TransactionConfig, parse_transaction_options
 from hudi_timeline.options.transaction_options import (
     BY_KEYS,
@@ -23,7 +29,9 @@ from hudi_timeline.options.transaction_options import (
     CONFLICT_DETECTION,
     CONFLICT_RETRIES,
     NON_BLOCKING,
+    OVERLAPPING,
 )
+from hudi_timeline.transaction.rollback_guard import running_writes
 
 log = logging.getLogger("hudi")
 
@@ -95,6 +103,7 @@ class Tries:
 
     Attributes:
         lost: what each try lost to.
+        ended: how many tries came to nothing because of others, those included that do not count as retries.
     """
 
     def __init__(
@@ -122,6 +131,7 @@ class Tries:
         self._pause = pause
         self._draw = draw
         self.lost: list[str] = []
+        self.ended = 0
         self._counted = 0
 
     def read_again(self, error: MissingFileError) -> None:
@@ -133,6 +143,7 @@ class Tries:
         if self._readings <= 0 or error.details.get(COMPLETED_WRITE):
             raise error
         self._readings -= 1
+        self.ended += 1
 
     def again(self, error: ConcurrentWriterError) -> None:
         """Pause before the next try.
@@ -140,6 +151,7 @@ class Tries:
         Raises:
             ConcurrentWriterError: the error itself, where there is none.
         """
+        self.ended += 1
         if error.details.get("read_again") and self._readings > 0:
             self._readings -= 1
             return
@@ -186,7 +198,7 @@ def retried(
     """Result of a write, run again as its options say.
 
     Args:
-        write: one try, which begins with nothing that an earlier one looked up; it is told how many have lost.
+        write: one try, which begins with nothing that an earlier one looked up; it is told how many others were first.
         readings, lookups: as of `Tries`.
         once: a dry run, which loses to nobody.
 
@@ -198,11 +210,43 @@ def retried(
     tries = Tries(0 if once else asked.conflict_retries, readings=readings, lookups=lookups, rebases=rebases)
     while True:
         try:
-            return tries.counted(write(len(tries.lost)))
+            return tries.counted(write(tries.ended))
         except MissingFileError as e:
             tries.read_again(e)
         except ConcurrentWriterError as e:
             tries.again(e)
+
+
+@contextmanager
+def before_reading(storage: Storage, options: Mapping[str, str], lost: int) -> Iterator[Precedence | None]:
+    """Scope of a try that reads the rows it is made of, with precedence where it lost often.
+
+    It is had before the rows are read, and after what was open then has ended.  What is committed between the reading
+    and the write's instant would take the rows back, and the write would lose to that each time.
+
+    Args:
+        lost: as `retried` tells it.
+
+    Raises:
+        LockError, ConcurrentWriterError, StorageError.  OptionError: as of the write.
+    """
+    asked = _asked(options)
+    if asked.mode not in OVERLAPPING or not 0 < asked.precedence_after <= lost:
+        yield None
+        return
+    config = table_config.load(storage)
+    lock = lock_of(storage, asked, table_name=config.name)
+    standing = Precedence(storage, asked, lost=lost, caller=RunningCall.here())
+
+    def give_way() -> None:
+        with lock.held():  # who has looked for precedence before has its instant now
+            standing.give_way(True, lambda: running_writes(load_snapshot(storage, config), asked))
+
+    try:
+        waited_for(give_way, asked.running_wait_ms)
+        yield standing
+    finally:
+        standing.end()
 
 
 def may_retry(options: Mapping[str, str]) -> bool:
@@ -231,6 +275,7 @@ __all__ = [
     "LOOKUPS",
     "LOOK_AGAIN",
     "Tries",
+    "before_reading",
     "is_retryable",
     "may_retry",
     "retried",

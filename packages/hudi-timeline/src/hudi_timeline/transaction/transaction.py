@@ -114,6 +114,7 @@ def begin_transaction(
     caller: RunningCall | None = None,
     commits: CommitCache | None = None,
     lost: int = 0,
+    precedence: Precedence | None = None,
 ) -> Transaction:
     """Begin a write: repair after crashes, take an instant, announce it.
 
@@ -127,6 +128,7 @@ def begin_transaction(
             the next write rolls it back.  Without it the write goes on until it is ended.
         commits: what the caller has read of the table's commits.
         lost: how many tries of the same write have lost to others.
+        precedence: that the write has already; it ends with the transaction.
 
     Raises:
         UnsupportedError: the feature gate, see `hudi_timeline.feature_gate`.
@@ -138,7 +140,7 @@ def begin_transaction(
     options = options or TransactionConfig()
     strategy_of(options)  # one that cannot be had stops the write before it begins
     lock = lock_of(storage, options, table_name=table.name)
-    precedence = Precedence(storage, options, lost=lost, caller=caller)
+    precedence = precedence or Precedence(storage, options, lost=lost, caller=caller)
     try:
         begin = partial(_begin, storage, lock, operation, action, options, now, caller, commits, precedence)
         return waited_for(begin, options.running_wait_ms)

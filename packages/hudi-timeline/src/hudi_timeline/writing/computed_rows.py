@@ -36,13 +36,14 @@ from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY, without_m
 from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import GLOBAL_KINDS
 from hudi_index.tagging import MOVED
+from hudi_timeline.concurrency.precedence import Precedence
 from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ
 from hudi_timeline.options.table_options import MERGE, PAYLOAD
 from hudi_timeline.options.write_options import OPERATION
 from hudi_timeline.reading.filters import make_predicate, missing_column
 from hudi_timeline.reading.other_engines import paths_are_values
 from hudi_timeline.reading.scan import Scan
-from hudi_timeline.transaction.retries import retried
+from hudi_timeline.transaction.retries import before_reading, retried
 from hudi_timeline.validation.precommit import Validator
 from hudi_timeline.writing.engine import PrepareTask
 from hudi_timeline.writing.index_choice import remembered_index
@@ -281,6 +282,10 @@ def _written(
 ) -> CommitResult:  # fmt: skip
 
     def one_try(lost: int) -> CommitResult:
+        with before_reading(storage, options, lost) as precedence:
+            return read_and_write(lost, precedence)
+
+    def read_and_write(lost: int, precedence: Precedence | None) -> CommitResult:
         scan = scan_of(None, where)
         given = _as_computed(scan, {**options, OPERATION: "upsert"}, keyed=keyed)
         scan = scan.select([RECORD_KEY, PARTITION_PATH, *scan.snapshot.schema.names])
@@ -303,6 +308,7 @@ def _written(
             read_from=read_from,
             dry_run=dry_run,
             lost=lost,
+            precedence=precedence,
         )
 
     return retried(options, one_try, readings=TRIES - 1, once=dry_run)

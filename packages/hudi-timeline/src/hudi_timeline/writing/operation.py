@@ -32,6 +32,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_index.consistent_hashing import ConsistentBucketIndex, HashingMetadata
 from hudi_index.lookup import LookupCount
 from hudi_timeline import table_config
+from hudi_timeline.concurrency.precedence import Precedence
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.display.progress import Phases, reporter
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
@@ -47,7 +48,7 @@ from hudi_timeline.timeline.active_timeline import Timeline, modified_at
 from hudi_timeline.timeline.instant import zone_of
 from hudi_timeline.transaction import conflict_resolution, orphans, overwrite
 from hudi_timeline.transaction.commit_callback import Callback, CommitNotice, callback_of, tell
-from hudi_timeline.transaction.conflict_report import writer_note
+from hudi_timeline.transaction.conflict_report import owners_named, writer_note
 from hudi_timeline.transaction.conflict_strategies import FileGroup
 from hudi_timeline.transaction.ring_files import NewRings, create_first_rings
 from hudi_timeline.transaction.schema_rebase import dropped_on_purpose
@@ -111,6 +112,7 @@ class _Run:
     replacement: overwrite.Replacement | None = None
     dry_run: bool = False
     lost: int = 0
+    precedence: Precedence | None = None
     counts: Mapping[str, int] = field(default_factory=dict)  # rows by partition
     looked: LookedUp | None = None
 
@@ -137,6 +139,7 @@ def execute(
     read_from: ReadRows | None = None,
     dry_run: bool = False,
     lost: int = 0,
+    precedence: Precedence | None = None,
 ) -> CommitResult:
     """Run one write; returns its result.
 
@@ -152,6 +155,7 @@ def execute(
         dry_run: write nothing; the result says what the write would do.  Validators, which see written files, are not
             asked.
         lost: how many tries of this write have lost to others.
+        precedence: that it has since before its rows were read.
 
     Raises:
         OptionError, SchemaError, UnsupportedError, RecordKeyError ...: before anything is written.
@@ -179,7 +183,8 @@ def execute(
     if plan is None:
         return CommitResult("", "", config.operation, storage.uri)
     again = Replanner(engine, data, config, understood, read_from)
-    run = _Run(plan, again, mode.lower(), phases, checks, aside, engine, callback, dry_run=dry_run, lost=lost)
+    run = _Run(plan, again, mode.lower(), phases, checks, aside, engine, callback, dry_run=dry_run, lost=lost,
+               precedence=precedence)  # fmt: skip
     name = plan.storage.uri.rpartition("/")[2]
     with reporter(f"{plan.operation} {name}", engine.progress(config.progress)) as phases.shown:
         engine.on_progress = phases.shown.advance
@@ -245,10 +250,14 @@ def _transaction(run: _Run) -> Iterator[tuple[Transaction, TableConfig]]:
         if made:
             run.plan = plan = replace(plan, basis=Basis.of(table, Timeline()))
         try:
-            with begin_transaction(
-                storage, table, action=action, operation=plan.operation_name.upper(), options=options,
-                caller=caller, commits=None if plan.snapshot is None else plan.snapshot.commits, lost=run.lost,
-            ) as transaction:  # fmt: skip
+            with (
+                begin_transaction(
+                    storage, table, action=action, operation=plan.operation_name.upper(), options=options,
+                    caller=caller, commits=None if plan.snapshot is None else plan.snapshot.commits, lost=run.lost,
+                    precedence=run.precedence,
+                ) as transaction,
+                owners_named(transaction.now),
+            ):  # fmt: skip
                 _plan_again(run, transaction)
                 run.aside.settle(transaction)
                 try:
@@ -319,6 +328,7 @@ def _finish(
     if run.aside.rows:
         with phases("quarantine"):
             run.aside.store(transaction, table.name)
+    beside: list[str] = []
     with phases("commit"), run.switching(transaction):
         metadata = transaction.commit(
             stats, replaced=gone, schema_text=schema, extra=extra, even_if_empty=run.aside.rows > 0,
@@ -327,7 +337,7 @@ def _finish(
                                class_name=plan.config.index_class),
                 *([NewRings(rings)] if rings else ()),
             ),
-            recheck=recheck(plan, transaction, stats, run.counts, run.again.read_from, run.looked),
+            recheck=recheck(plan, transaction, stats, run.counts, run.again.read_from, run.looked, beside),
         )  # fmt: skip
     # The index has them now, and a result may be kept for long.
     stats = [replace(s, new_keys=None) for s in stats]
@@ -364,7 +374,7 @@ def _finish(
             *transaction.warnings,
             *more,
         ),
-        duplicates=tuple(about_duplicates(plan, stats)),
+        duplicates=(*about_duplicates(plan, stats), *beside),
         ordering_field=plan.ordering_field,
         schema_changes=plan.schema_changes,
         lookup=lookup,

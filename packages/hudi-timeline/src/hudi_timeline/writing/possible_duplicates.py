@@ -9,7 +9,7 @@ Source: FAQ, "How does Hudi handle duplicate record keys in an input"; operation
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hudi_format.errors import DuplicateKeyError
@@ -17,7 +17,10 @@ from hudi_format.model import BaseFile, WriteStat
 from hudi_index.lookup import GLOBAL_KINDS, LookupTask
 from hudi_timeline.options.file_options import INDEX_TYPE
 from hudi_timeline.options.table_options import RECORD_KEY
+from hudi_timeline.options.transaction_options import BY_KEYS, CONFLICT_DETECTION
 from hudi_timeline.options.write_options import DUP_POLICY
+from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL
+from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.write_plan import Plan, drops_duplicates, fails_on_known_keys
 
@@ -49,7 +52,7 @@ def about_duplicates(plan: Plan, stats: Sequence[WriteStat]) -> Iterator[str]:
                 f"that identify a row with {RECORD_KEY} when the table is made"
             )
         return
-    if plan.snapshot is None or plan.recreate or not plan.snapshot.timeline.completed_writes():
+    if plan.recreate or not _has_writes(plan):
         return
     if plan.operation in _ADDING and plan.bucket is None:
         if not drops_duplicates(plan) and not fails_on_known_keys(plan):
@@ -63,6 +66,39 @@ def about_duplicates(plan: Plan, stats: Sequence[WriteStat]) -> Iterator[str]:
             f"keys were looked for in the partitions of the rows only ({plan.index}): of a record whose {fields} has "
             f"changed the old row stays in its partition; {INDEX_TYPE}=GLOBAL_SIMPLE or GLOBAL_BLOOM moves it"
         )
+
+
+def added_beside(plan: Plan, stats: Sequence[WriteStat], rivals: Iterable[CommitMetadata]) -> Iterator[str]:
+    """Warnings of a write beside which others have added records.
+
+    Where their keys are compared, or each has one bucket, there are none.  Nor are there for operations that say of
+    every write that they look for no keys.
+
+    Args:
+        stats: of the files that it wrote.
+        rivals: what was completed since it began.
+    """
+    if plan.operation not in (*_ADDING, "upsert") or plan.bucket is not None or plan.key_spec.auto:
+        return
+    compared = (
+        plan.config.transaction.detection == BY_KEYS or drops_duplicates(plan) or fails_on_known_keys(plan)
+    )
+    if compared or plan.config.prepped or (plan.operation in _ADDING and _has_writes(plan)):
+        return
+    ours = {s.partition for s in stats if s.num_inserts}
+    theirs = {
+        s.partition for c in rivals if c.operation not in SCHEMA_NEUTRAL for s in c.stats if s.num_inserts
+    }
+    if ours and theirs and (plan.index in GLOBAL_KINDS or ours & theirs):
+        yield (
+            "another write added records while this one was running: a key that both added stands in the table twice; "
+            f"with {CONFLICT_DETECTION}={BY_KEYS} in all writers it is a conflict, and a retry of an upsert updates it"
+        )
+
+
+def _has_writes(plan: Plan) -> bool:
+    """Whether the table may have had rows when the write was planned."""
+    return plan.snapshot is not None and bool(plan.snapshot.timeline.completed_writes())
 
 
 def _may_have_moved(plan: Plan) -> bool:
@@ -103,4 +139,4 @@ def refuse_known_keys(
     return tagged
 
 
-__all__ = ["about_duplicates", "first_time", "refuse_known_keys"]
+__all__ = ["about_duplicates", "added_beside", "first_time", "refuse_known_keys"]

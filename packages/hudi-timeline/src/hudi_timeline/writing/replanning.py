@@ -42,6 +42,7 @@ from hudi_timeline.transaction.write_basis import Changes
 from hudi_timeline.writing.bucket_index import refuse_second_groups
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.index_choice import in_commit, index_to_record, recorded_index
+from hudi_timeline.writing.possible_duplicates import added_beside
 from hudi_timeline.writing.row_conflicts import KeyCheck, LookedUp, ReadCheck, ReadRows, also_replaced
 from hudi_timeline.writing.write_plan import APPEND, Plan, plan_for, plan_write, prepare_task, write_action
 
@@ -157,6 +158,7 @@ def recheck(
     counts: Mapping[str, int] | None = None,
     read_from: ReadRows | None = None,
     looked: LookedUp | None = None,
+    beside: list[str] | None = None,
 ) -> Recheck:
     """Checks under the lock against concurrently completed commits; most is done before.
 
@@ -166,6 +168,7 @@ def recheck(
         counts: its rows by partition.
         read_from: as of `Replanner`.
         looked: the keys that it looked up.
+        beside: takes the warnings about records that others have added meanwhile.
     """
     instant = transaction.instant
     keys = KeyCheck.of(plan, transaction, stats, counts, looked)
@@ -187,6 +190,8 @@ def recheck(
                 refuse_new_rings(plan.storage, replaced, groups, before, instant=instant, kind=kind)
         if keys is not None:
             keys.check(rivals.commits, rivals.changes, config)
+        if beside is not None and read is None:
+            beside.extend(added_beside(plan, stats, rivals.commits.values()))
         metadata = also_replaced(plan, instant, counts or {}, metadata, rivals)
         newest_first = [c.extra for c in rivals.commits.values()][::-1]
         recorded = recorded_index(config.properties, newest_first)

@@ -21,13 +21,14 @@ from hudi_format.schema.input_rows import as_reader, types_are_guessed
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
+from hudi_timeline.concurrency.precedence import Precedence
 from hudi_timeline.file_system_view.listing import list_partitions
 from hudi_timeline.file_system_view.snapshot import CommitCache, open_snapshot
 from hudi_timeline.options import parse_write_options
 from hudi_timeline.options.table_options import SCHEMA_MODE
 from hudi_timeline.options.write_options import OPERATION, PARTITIONS_TO_DELETE
 from hudi_timeline.reading.scan import Scan
-from hudi_timeline.transaction.retries import LOOKUPS, may_retry, retried
+from hudi_timeline.transaction.retries import LOOKUPS, before_reading, may_retry, retried
 from hudi_timeline.validation.precommit import Validator
 from hudi_timeline.writing.local_engine import LocalEngine, StoredRowsEngine
 from hudi_timeline.writing.new_table import choose, require_all
@@ -120,12 +121,13 @@ def _execute(
     mode: str = APPEND,
     dry_run: bool = False,
     lost: int = 0,
+    precedence: Precedence | None = None,
 ) -> CommitResult:
     if options.get(OPERATION, "").lower() != f"{operation}_prepped":
         options = {**options, OPERATION: operation}
     return execute(
         engine, storage, data, options, mode=mode, validators=validators, rules=rules, read_from=read_from,
-        dry_run=dry_run, lost=lost,
+        dry_run=dry_run, lost=lost, precedence=precedence,
     )  # fmt: skip
 
 
@@ -200,11 +202,12 @@ def delete_where(
     wanted = [RECORD_KEY, PARTITION_PATH, *roots] if config.populate_meta_fields else roots
 
     def one_try(lost: int) -> CommitResult:
-        scan = scan_of(wanted, filter)
-        read_from = ReadRows(scan, lambda: scan_of(wanted, filter))
-        return _execute(
-            engine(), storage, "delete", scan.to_arrow(), options, validators, read_from=read_from,
-            dry_run=dry_run, lost=lost,
-        )  # fmt: skip
+        with before_reading(storage, options, lost) as precedence:
+            scan = scan_of(wanted, filter)
+            read_from = ReadRows(scan, lambda: scan_of(wanted, filter))
+            return _execute(
+                engine(), storage, "delete", scan.to_arrow(), options, validators, read_from=read_from,
+                dry_run=dry_run, lost=lost, precedence=precedence,
+            )  # fmt: skip
 
     return retried(options, one_try, readings=TRIES_TO_READ - 1, once=dry_run)
