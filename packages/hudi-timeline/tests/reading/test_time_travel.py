@@ -169,3 +169,52 @@ def test_an_archive_that_says_nothing_may_have_had_a_clean(made):
 def test_a_time_that_is_none_is_refused(made):
     with pytest.raises(InstantNotFoundError, match="point in time"):
         held(made, "last tuesday")
+
+
+@pytest.fixture
+def numbered(tmp_path):
+    """Commits whose instants are numbers, no times, as tests of Apache Hudi and other writers make them."""
+    table = MadeTable(tmp_path / "numbered", SCHEMA)
+    for number in ("001", "002", "010"):
+        table.commit(number, {("a", file_id(int(number))): rows(number)})
+    return table
+
+
+@pytest.mark.req("TM-06")
+def test_instants_need_not_be_times(numbered):
+    table = numbered.open()
+    assert [i.time for i in table.timeline.completed_writes()] == ["001", "002", "010"]
+    assert [held(numbered, n) for n in ("001", "002", "010")] == [
+        ["001"],
+        ["001", "002"],
+        ["001", "002", "010"],
+    ]
+    between = table.read_incremental("001", "002").to_arrow()
+    assert ids(between) == ["002"]
+    assert table.read().stability.upto == "010"
+    assert {f.code for f in table.verify(deep=True)} <= {"timeline-instant-time"}, (
+        "it warns of them, and reads them"
+    )
+
+
+@pytest.mark.req("TM-06")
+def test_a_number_that_is_no_instant_of_the_table_is_no_state_of_it(numbered):
+    for number in ("003", "2", "2026"):
+        with pytest.raises(InstantNotFoundError, match="cannot read"):
+            held(numbered, number)
+
+
+@pytest.mark.req("TM-06")
+def test_the_next_instant_after_numbers_is_a_time_and_later_than_all_of_them(numbered):
+    """New ones are a logical clock too: the wall clock's, or the next after the newest, so that no two are equal."""
+    table = numbered.open()
+    table.savepoint("002")
+    first, second = (table.upsert([{"id": n, "p": "a"}]).instant for n in "xy")
+    assert "010" < first < second
+    assert len(first) == 17
+    assert held(numbered, "010") == ["001", "002", "010"]
+    table.restore("002")
+    assert ids(table.read().to_arrow()) == ["001", "002"]
+    assert {f.code for f in table.verify(deep=True)} <= {"timeline-instant-time"}, (
+        "it warns of them, and reads them"
+    )

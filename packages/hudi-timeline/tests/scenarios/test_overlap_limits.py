@@ -142,7 +142,6 @@ def test_a_reader_may_see_a_later_commit_before_an_earlier_one_and_is_told(path)
     )
 
 
-@pytest.mark.req("CC-05")
 def test_a_commit_that_ends_last_with_an_earlier_instant_does_not_move_the_table_back(path):
     """The greatest of both stays the newest: for readers, checkpoints, and whoever takes the next instant."""
     older = Older(path, "my")

@@ -261,3 +261,20 @@ def test_the_strategy_of_timeline_servers_is_taken_for_the_direct_one(path):
         with pytest.raises(WriteConflictError):
             HudiTable.open(path).upsert(rows("ax", ts=9), options={**DIRECT, STRATEGY: text})
         rival.transaction.abort()
+
+
+def test_a_file_group_that_is_marked_is_its_writers_until_that_has_ended(path, monkeypatch):
+    """As a lock of the file group, which is waited for with retries: nobody else begins a file of it meanwhile."""
+    rival, before, tries = Rival(path), files(path), []
+
+    def pause(seconds):
+        tries.append(files(path) == before)
+        if len(tries) == 2:
+            rival.transaction.commit([], schema_text=_schema_text(path))
+
+    monkeypatch.setattr(retries.time, "sleep", pause)
+    options = {**WITHIN, "hoodie.write.num.retries.on.conflict.failures": "9"}
+    result = HudiTable.open(path).upsert(rows("ax", ts=9), options=options)
+    assert (tries, result.retries) == ([True, True], 2)
+    assert rival.instant < result.instant
+    assert HudiTable.open(path).verify(deep=True) == []

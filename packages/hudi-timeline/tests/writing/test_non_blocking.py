@@ -87,6 +87,35 @@ def test_two_that_append_to_one_slice_both_succeed_and_the_greater_ordering_valu
     assert content(path) == there
 
 
+@pytest.mark.req("CC-43")
+def test_conflicting_writes_stay_on_the_timeline_by_their_ends_and_the_payload_decides(path, monkeypatch):
+    """None is aborted: a follower gets each when it has ended, and has what the table has by the ordering field."""
+    start = HudiTable.open(path).read_incremental("000", order="completion").checkpoint
+    pulled, checkpoints = [], [start]
+
+    def pull():
+        scan = HudiTable.open(path).read_incremental(checkpoints[-1], order="completion")
+        pulled.append({r["id"]: r["ts"] for r in scan.to_arrow().to_pylist()})
+        checkpoints.append(scan.checkpoint)
+
+    def rival(where):
+        HudiTable.open(where).upsert(rows("an", 9), options=FREE)
+        pull()
+
+    Between(monkeypatch, path, rival, DURING)
+    result = HudiTable.open(path).upsert(rows("am", 5), options=FREE)
+    pull()
+    assert result.retries == 0
+    assert pulled == [{"a": 9, "n": 9}, {"a": 5, "m": 5}]
+    table = HudiTable.open(path)
+    kept = table.timeline.completed_writes()[-2:]
+    assert [i.action for i in kept] == ["deltacommit"] * 2
+    assert kept[0].time == result.instant, "it began first and ended last"
+    assert table.timeline.of("rollback") == ()
+    followed = {key: max(of.get(key, 0) for of in pulled) for key in "amn"}
+    assert {k: ts for k, (ts, _) in content(path).items() if k in followed} == followed
+
+
 def test_under_optimistic_concurrency_control_the_same_is_a_conflict(path, monkeypatch):
     Between(monkeypatch, path, lambda p: HudiTable.open(p).upsert(rows("ab", 5), options=FREE), DURING)
     with pytest.raises(WriteConflictError):

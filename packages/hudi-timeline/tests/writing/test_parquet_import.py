@@ -2,7 +2,10 @@
 
 import datetime
 import json
+import signal
+import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -208,3 +211,34 @@ def test_files_that_are_no_csv_make_no_table(tmp_path, text):
     with pytest.raises(SchemaError, match="no CSV"):
         imported(file, tmp_path / "t")
     assert not (tmp_path / "t" / ".hoodie" / "hoodie.properties").exists()
+
+
+KILLED = """
+import os, signal, sys
+from hudi_timeline.transaction.transaction import Transaction
+from hudi_timeline.writing.parquet_import import import_parquet
+Transaction.commit = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+import_parquet(sys.argv[1], sys.argv[2], eval(sys.argv[3]))
+"""
+
+
+@pytest.mark.req("RC-05")
+@pytest.mark.parametrize("policy", ["EAGER", "LAZY"])
+def test_an_import_that_was_killed_is_rolled_back_as_any_write(source, tmp_path, policy):
+    """What takes the place of a bootstrap here: with LAZY by a cleaning alone, and by no other writer."""
+    path = str(tmp_path / "t")
+    options = {**OPTIONS, "hoodie.cleaner.policy.failed.writes": policy, "hoodie.clean.automatic": "false"}
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(source), path, repr(options)], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    (dead,) = HudiTable.open(path).timeline.pending_writes()
+    assert list(Path(path).rglob("*.parquet"))
+    import_parquet(source, path, options, upsert=True)
+    table = HudiTable.open(path)
+    assert table.timeline.pending_writes() == (() if policy == "EAGER" else (dead,))
+    rows = table.count()
+    table.clean(options=options)
+    table = HudiTable.open(path)
+    assert table.timeline.pending_writes() == ()
+    assert table.count() == rows == 15
+    assert [f for f in Path(path).rglob("*.parquet") if dead.time in f.name] == []
+    assert table.verify(deep=True) == []

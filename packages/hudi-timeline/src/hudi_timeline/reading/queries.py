@@ -41,7 +41,7 @@ from hudi_timeline.reading.plan import JSON, STRUCT
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.snapshot_query import START, SnapshotSource, snapshot_schema
 from hudi_timeline.timeline.active_timeline import latest_schema
-from hudi_timeline.timeline.instant import Committed, parse_query_instant, zone_of
+from hudi_timeline.timeline.instant import Committed, named_instant, parse_query_instant, zone_of
 
 Moment: TypeAlias = str | date | Committed
 """An instant time (digits), `yyyy-MM-dd[ HH:mm[:ss[.SSS]]]` in the table's time zone, a date or datetime, or the result
@@ -90,7 +90,7 @@ def scan_snapshot(
         from hudi_timeline.reading.time_travel import check_as_of, check_begun
 
         config, timeline = snapshot.config, snapshot.timeline
-        at = parse_query_instant(as_of, zone_of(config.timezone))
+        at = _state_of(as_of, snapshot)
         check_as_of(storage, config, timeline, at)
         if asked.on_missing != SKIP:
             check_begun(storage, config, timeline, at)
@@ -281,6 +281,14 @@ def in_order(names: Sequence[str], table: pa.Schema) -> list[str]:
     """Names in the order of the table's columns; the others, which paths alone have, come last."""
     own = set(names)
     return [*(n for n in table.names if n in own), *(n for n in names if n not in set(table.names))]
+
+
+def _state_of(as_of: Moment, snapshot: TableSnapshot) -> str:
+    """Instant of a time travel: one of the table's, which need not be a time, or what stands for a time."""
+    named = named_instant(as_of) if isinstance(as_of, str) or hasattr(as_of, "instant") else ""
+    if named.isdigit() and snapshot.timeline.find(named) is not None:
+        return named
+    return parse_query_instant(as_of, zone_of(snapshot.config.timezone))
 
 
 def _check_query(query: str) -> None:

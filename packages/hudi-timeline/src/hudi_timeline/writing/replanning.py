@@ -98,7 +98,12 @@ class Replanner:
         """
         snapshot = transaction.snapshot
         now = (snapshot.config, snapshot.timeline)
-        if self.read_from is not None and (stale := self.read_from.basis.changes(*now)):
+        read = self.read_from
+        if (
+            read is not None
+            and (stale := read.basis.changes(*now))
+            and not read.outlive(stale, snapshot, plan)
+        ):
             raise stale.conflict(
                 "its rows were read from the table before that",
                 table=plan.storage.uri,

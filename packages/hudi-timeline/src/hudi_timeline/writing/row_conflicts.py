@@ -53,6 +53,7 @@ from hudi_timeline.transaction.conflict_report import written_keys
 from hudi_timeline.transaction.conflict_resolution import Rivals
 from hudi_timeline.transaction.conflict_strategies import FileGroup
 from hudi_timeline.transaction.retries import LOOK_AGAIN
+from hudi_timeline.transaction.schema_history import ALTER_SCHEMA
 from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.transaction.write_basis import Basis, Changes
 from hudi_timeline.writing.routing import REPLACING, covered_by
@@ -346,6 +347,31 @@ class ReadRows:
     def basis(self) -> Basis:
         """The table that they were read from."""
         return Basis.of(self.scan.snapshot.config, self.scan.snapshot.timeline)
+
+    def outlive(self, stale: Changes, now: TableSnapshot, plan: Plan) -> bool:
+        """Whether they are what would be read now, as others wrote to other partitions only.
+
+        A filter that does not say the partition may hold for rows that came to one of which nothing was read.
+
+        Args:
+            stale: since they were read.
+            now: the table when the write begins.
+
+        Raises:
+            MissingFileError, CorruptFileError, StorageError: reading what the table lists.
+        """
+        if stale.undone or stale.restores or stale.properties or plan.index in GLOBAL_KINDS:
+            return False
+        if plan.config.transaction.mode not in OVERLAPPING or now.schema != self.scan.snapshot.schema:
+            return False
+        commits = [now.commits.get(i) for i in stale.written]
+        touched = frozenset(group for c in commits for group in c.file_groups())
+        mine = {task.partition for task in self.scan.plan_files()} | self.lacking
+        if any(c.operation == ALTER_SCHEMA for c in commits) or mine & {
+            partition for partition, _ in touched
+        }:
+            return False
+        return not touched or not self.again().of_file_groups(touched).plan_files()
 
 
 class ReadCheck:
