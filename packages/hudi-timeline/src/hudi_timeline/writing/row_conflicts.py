@@ -45,6 +45,7 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.transaction_options import BY_KEYS, CONFLICT_DETECTION, OVERLAPPING
 from hudi_timeline.options.write_options import DUP_POLICY
 from hudi_timeline.reading.scan import Scan
+from hudi_timeline.reading.task import ReadTask
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
@@ -366,7 +367,8 @@ class ReadRows:
             return False
         commits = [now.commits.get(i) for i in stale.written]
         touched = frozenset(group for c in commits for group in c.file_groups())
-        mine = {task.partition for task in self.scan.plan_files()} | self.lacking
+        read = (task for task in self.scan.plan_files() if isinstance(task, ReadTask))
+        mine = {task.partition for task in read} | self.lacking
         if any(c.operation == ALTER_SCHEMA for c in commits) or mine & {
             partition for partition, _ in touched
         }:
