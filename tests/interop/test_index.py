@@ -246,6 +246,57 @@ def test_stored_records_are_those_of_the_logs(tmp_path, apache, index, payload, 
         assert_same_rows(found, rows_of(apache.read(mine)), keys)
 
 
+UNSENT = "__debezium_unavailable_value"
+# Late and equal places, deletes, what was not sent; records that move and some that stay.
+CAPTURED = [(f"k{n}", "p1", 20, f"v{n}", "c") for n in range(10)]
+CHANGES = [
+    ("k0", "p2", 30, UNSENT, "u"), ("k1", "p2", 10, "late", "u"), ("k2", "p2", 20, "equal", "u"),
+    ("k3", "p2", 30, "gone", "d"), ("k4", "p1", 30, UNSENT, "u"), ("k5", "p1", 20, "equal", "u"),
+    ("k6", "p1", 10, "late", "u"), ("k7", "p2", 30, "x", "u"), ("k7", "p3", 40, UNSENT, "u"),
+    ("n", "p2", 5, UNSENT, "c"),
+]  # fmt: skip
+BACK = [
+    ("k0", "p1", 40, UNSENT, "u"), ("k1", "p2", 20, "equal", "u"), ("k2", "p3", 15, "late", "u"),
+    ("k3", "p4", 25, "again", "c"), ("k4", "p2", 30, UNSENT, "u"), ("k5", "p2", 40, UNSENT, "u"),
+    ("k7", "p1", 50, "y", "d"), ("n", "p2", 6, "n", "u"),
+]  # fmt: skip
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.req("IX-06", "IX-08", "PM-08", "PM-10", "PM-14")
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+@pytest.mark.parametrize("payload", ["Postgres", "MySql"])
+def test_what_debezium_captured_moves_as_with_apache_hudi(tmp_path, apache, payload, index, kind):
+    ordering, number = ("_event_lsn", pa.int64()) if payload == "Postgres" else ("_event_seq", pa.string())
+    options = {
+        **BASE,
+        **IN_ORDER,
+        WRITE + "table.type": kind,
+        WRITE + "precombine.field": ordering,
+        WRITE + "payload.class": f"org.apache.hudi.common.model.debezium.{payload}DebeziumAvroPayload",
+        INDEX: index,
+        "hoodie.compact.inline": "false",
+        "hoodie.parquet.small.file.limit": "0",
+    }
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    for step, changes in enumerate((CAPTURED, CHANGES, BACK)):
+        ids, paths, places, values, kinds = zip(*changes, strict=True)
+        numbers = places if payload == "Postgres" else [f"2.{n}" for n in places]
+        given = pa.table(
+            {
+                "id": ids, "p": paths, ordering: pa.array(numbers, number), "v": values,
+                "_change_operation_type": kinds,
+            }
+        )  # fmt: skip
+        all_options = {**options, WRITE + "operation": "upsert" if step else "insert"}
+        execute(LocalEngine(), open_storage(str(mine)), given, all_options)
+        apache.write(theirs, given, all_options)
+        found = rows_of(ours.read(mine))
+        for other in (apache.read(theirs), apache.read(mine)):
+            assert_same_rows(found, rows_of(other), ["_hoodie_record_key", "_hoodie_partition_path", "v"])
+
+
 @pytest.mark.req("IX-04", "IX-06", "IX-14")
 @pytest.mark.parametrize("index", ["BLOOM", "GLOBAL_BLOOM"])
 @pytest.mark.parametrize("filter_type", ["SIMPLE", "DYNAMIC_V0"])

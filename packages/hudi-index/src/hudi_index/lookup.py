@@ -11,8 +11,7 @@ Source: HoodieSimpleIndex, HoodieBloomIndex and their global kinds of Apache Hud
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 
@@ -20,22 +19,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.arrow.sizes import size_of
 from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import HudiError, MissingColumnError, UnsupportedError
 from hudi_format.file_slice.reader import LogRecords, SliceMerge
 from hudi_format.file_slice.record_versions import LoggedSlices
-from hudi_format.fork_safe import ProcessLock, cached_property
+from hudi_format.fork_safe import cached_property
 from hudi_format.keygen.key_generator import KeySpec
-from hudi_format.keygen.record_keys import nested_column
 from hudi_format.log.block import BlockType
 from hudi_format.log.corruption import CommittedRange
 from hudi_format.log.reader import LogFileReader
 from hudi_format.merge.key_index import KeyIndex, precombine
+from hudi_format.merge.ordering import ordering_column
 from hudi_format.merge.payloads import IS_DELETED, MergeRule, Order, payload_rule
 from hudi_format.merge.record_merger import combine, decide, one_array
 from hudi_format.model import BaseFile, LogFile
 from hudi_format.parquet.footer import read_entries
+from hudi_format.parquet.kept_keys import KEPT
 from hudi_format.parquet.reader import iter_row_groups, read_keys, read_table
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import RECORD_KEY
@@ -232,13 +231,14 @@ class LookupTask:
     def compares_stored(self) -> bool:
         """Whether a moving record is first compared with the stored one, and stays if older.
 
-        With a payload that fills, it moves all the same, as in Apache Hudi: with the stored record's values.
+        With a payload by which also an older one fills, it moves all the same, as in Apache Hudi: with the stored
+        record's values.
         """
         return (
             self.is_global
             and self.update_partition
             and self.rule.against_stored != Order.LATER
-            and not self.rule.fill_stored
+            and not (self.rule.fill_stored and self.rule.late_fills)
             and self.ordering_field is not None
             and not self.delete_all
         )
@@ -254,13 +254,34 @@ class LookupTask:
 
     @property
     def takes_values_along(self) -> bool:
-        """Whether a moving record is filled from the stored one."""
-        return self.is_global and self.update_partition and self.rule.fill_stored and not self.delete_all
+        """Whether a moving record is merged with the stored one, which fills it or meets it."""
+        meets = self.rule.fill_stored or bool(self.rule.custom)
+        return self.is_global and self.update_partition and meets and not self.delete_all
+
+    @property
+    def merges_beside_logs(self) -> bool:
+        """Whether a record that stays is merged with the stored one where that is of a log.
+
+        The payload makes another record of them than the records of a log make of one another.  A merge of the user's
+        meets all of them in their order, whatever they stand in.
+        """
+        differs = self.compares_stored and self.rule.within != self.rule.against_stored
+        return differs or (self.takes_values_along and not self.rule.custom)
+
+    @property
+    def needs_stored(self) -> bool:
+        """Whether rows may have to be merged with stored records before they are written."""
+        return self.takes_values_along or self.renews_stored or self.merges_beside_logs
 
     @property
     def fills_within(self) -> bool:
         """Whether incoming records of one key are merged across partitions."""
         return self.is_global and self.combine and self.rule.fill_within and not self.delete_all
+
+    @property
+    def keeps_together(self) -> bool:
+        """Whether all incoming records of one key go where the last goes: a merge of the user's."""
+        return self.is_global and bool(self.rule.custom) and not self.delete_all
 
 
 def surviving(
@@ -384,64 +405,6 @@ class KeyMatches:
     verdict: str
     rows: np.ndarray
     stays: np.ndarray | None = None
-
-
-class KeptKeys:
-    """Keys of base files that stay in this process, up to a size, for the index INMEMORY.
-
-    Shareable between threads.  A base file never changes: its keys are read once, and what another writer commits has
-    files of its own.  Nothing has to be told of commits, and nothing is lost with the process but time.  Only a table
-    that is made anew, by writes with a given seed and instant, has other files under the same names: size and time tell
-    them apart.
-
-    Apache Hudi's index of this name is a map that its own writes fill: of a table that another process wrote it knows
-    nothing, and keys are written twice.
-
-    Source: HoodieInMemoryHashIndex of Apache Hudi 0.15.
-
-    Args:
-        limit_bytes: of the keys; those that were asked for longest ago go first.
-    """
-
-    def __init__(self, limit_bytes: int = 512 << 20) -> None:
-        self._limit = limit_bytes
-        self._keys: OrderedDict[tuple[str, str, int, int], pa.ChunkedArray] = OrderedDict()
-        self._bytes = 0
-        self._lock = ProcessLock()
-
-    def of(
-        self, storage: Storage, file: BaseFile, read: Callable[[], pa.Array | pa.ChunkedArray]
-    ) -> tuple[pa.ChunkedArray, bool]:
-        """Keys of a file, and whether they were there already.
-
-        Args:
-            read: gives the keys; its errors are passed on, and nothing is kept then.
-        """
-        info = storage.info(file.path)
-        # Of a file that is gone, reading says so.
-        name = (
-            (storage.uri, file.path, -1, -1)
-            if info is None
-            else (storage.uri, file.path, info.size, info.mtime_ms)
-        )
-        with self._lock.threads:
-            found = self._keys.get(name)
-            if found is not None:
-                self._keys.move_to_end(name)
-                return found, True
-        keys = read()
-        made = keys if isinstance(keys, pa.ChunkedArray) else pa.chunked_array([keys])
-        with self._lock.threads:
-            if name not in self._keys and size_of(made) <= self._limit:
-                self._keys[name] = made
-                self._bytes += size_of(made)
-            while self._bytes > self._limit:
-                _, gone = self._keys.popitem(last=False)
-                self._bytes -= size_of(gone)
-        return made, False
-
-
-KEPT = KeptKeys()
 
 
 @dataclass
@@ -586,7 +549,7 @@ class FileLookup:
             stored = pa.concat_tables(parts) if parts else schema.empty_table()
         else:
             stored = read_table(self.storage, file.path, schema=schema, use_threads=False)
-        values = nested_column(stored, path)
+        values = ordering_column(stored, path, self.task.rule.sequence)
         if values is None:
             raise MissingColumnError(
                 f"the table has no ordering column {path!r}", table=self.storage.uri, column=path

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from hudi_format.arrow.spill import gather
 from hudi_format.errors import ConcurrentWriterError, MissingColumnError
 from hudi_format.file_slice.record_versions import LoggedSlices
+from hudi_format.merge.key_index import key_groups
 from hudi_format.merge.ordering import ordering_column
 from hudi_format.merge.payloads import MergeRule
 from hudi_format.merge.record_merger import DATA, DATA_DELETED, DELETE, DELETE_DEFAULT, combine, deleted_kinds
@@ -44,9 +45,9 @@ from hudi_index.record_index import Places, files_are_cheaper
 # A further column of rows that go to a bucket: true for a record that moves to another partition, and is to be
 # deleted in this one.
 MOVED = "_hudi_moved"
-# Another: the path of the base file that holds the stored record, for a record that moves, where its values are to
-# fill those of the new one, and for one that does not, because the stored one is newer, or because the slice has logs:
-# what fills is then merged with what is stored, of which a log's record may be a part.  Null for all others.
+# Another: the path of the base file that holds the stored record, for a record that moves, where it is merged with the
+# new one, and for one that does not, because the stored one is newer, or because the slice has logs: it is then merged
+# with what is stored, of which a log's record may be a part.  Null for all others.
 STORED_IN = "_hudi_stored_in"
 
 # A base file and the number of its partition.
@@ -172,10 +173,13 @@ def _tag_within(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], 
 
 def _tag_global(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], asked: _Lookup) -> Tagged:
     storage, files, task, pool = asked
+    may_move: np.ndarray | None = None
     ordering = ordering_column(rows, task.ordering_field, task.rule.sequence)
     if task.fills_within:
         rows, codes = _filled(rows, codes, task, ordering)
         ordering = ordering_column(rows, task.ordering_field, task.rule.sequence)
+    elif task.keeps_together:
+        codes, may_move = _together(rows, codes, task)
     elif task.combine:
         keep = surviving(rows.column(RECORD_KEY), task, ordering)
         if len(keep) < rows.num_rows:
@@ -188,9 +192,9 @@ def _tag_global(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], 
     if task.logged is None and files_are_cheaper(storage, files, task.groups, task.locator, rows.num_rows):
         task = replace(task, locator=None)
     deletes = deleted_rows(task, rows)
-    may_move = np.full(rows.num_rows, task.update_partition)
-    if deletes is not None:
-        may_move &= ~deletes
+    if may_move is None:
+        may_move = np.full(rows.num_rows, True) if deletes is None else ~deletes
+    may_move &= task.update_partition
     lookup = FileLookup(storage, rows.column(RECORD_KEY), task, ordering if task.compares_stored else None)
 
     def leaves(code: int) -> np.ndarray:
@@ -244,26 +248,25 @@ def _tag_global(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], 
     group_codes = np.array([code for code, _ in candidates] or [0], dtype=codes.dtype)
     out_codes = np.where(location >= 0, group_codes[np.maximum(location, 0)], codes[order])
     out = rows if _is_range(order, rows.num_rows) else gather(rows, order, task.memory)
-    stored_in: pa.Array | None = None
-    if moved.any():
-        out = out.append_column(MOVED, pa.array(moved))
-        if task.takes_values_along:
-            stored_in = _stored_in(hits, [f.path for _, f in candidates], order, location)
-    if task.takes_values_along and task.logged is not None and candidates:
-        logged = np.array([f.path in task.logged.logs for _, f in candidates])
+    paths = [f.path for _, f in candidates]
+    here = np.zeros(len(order), dtype=bool)  # merged with the stored record, where that is
+    if task.merges_beside_logs and task.logged is not None and candidates:
+        logged = np.array([path in task.logged.logs for path in paths])
         here = (location >= 0) & ~moved & logged[np.maximum(location, 0)]
         if deletes is not None:
             here &= ~deletes[order]
-        met = pa.array([f.path for _, f in candidates], pa.string()).take(pa.array(location, mask=~here))
-        stored_in = met if stored_in is None else pc.coalesce(stored_in, met)
-    if stored_in is not None and stored_in.null_count < len(stored_in):
-        out = out.append_column(STORED_IN, stored_in)
-    if task.renews_stored and any(of.any() for of in renewed):
+    if task.renews_stored and candidates:
         again = np.zeros(len(order), dtype=bool)
         marks = np.concatenate(renewed)
         again[: len(marks)] = marks
-        paths = pa.array([f.path for _, f in candidates], pa.string())
-        out = out.append_column(STORED_IN, paths.take(pa.array(location, mask=~again[back])))
+        here |= again[back]
+    stored_in = pa.array(paths, pa.string()).take(pa.array(location, mask=~here))
+    if moved.any():
+        out = out.append_column(MOVED, pa.array(moved))
+        if task.takes_values_along:
+            stored_in = pc.coalesce(stored_in, _stored_in(hits, paths, order, location))
+    if stored_in.null_count < len(stored_in):
+        out = out.append_column(STORED_IN, stored_in)
     groups = tuple((code, f.file_id) for code, f in candidates)
     return Tagged(out, out_codes, tuple(known), groups, location, count)
 
@@ -387,6 +390,17 @@ def _filled(
         given, task.memory
     )
     return one.drop_columns([PARTITION_PATH]), one.column(PARTITION_PATH).to_numpy()
+
+
+def _together(rows: pa.Table, codes: np.ndarray, task: LookupTask) -> tuple[np.ndarray, np.ndarray]:
+    """Partition of each row, that of its key's last one which is no delete; and whether there is such a one."""
+    first = key_groups(rows.column(RECORD_KEY))
+    deletes = deleted_rows(task, rows)
+    data = np.arange(len(codes)) if deletes is None else np.flatnonzero(~deletes)
+    last = np.full(len(codes), -1, dtype=np.int64)
+    last[first[data]] = data  # of several rows the last counts
+    of_key = last[first]
+    return np.where(of_key >= 0, codes[np.maximum(of_key, 0)], codes), of_key >= 0
 
 
 def _stored_in(

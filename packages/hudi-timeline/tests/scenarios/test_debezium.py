@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import UnsupportedError
+from hudi_format.errors import ConflictingOptionError, UnsupportedError
 from hudi_timeline import table_config
 from hudi_timeline.table import HudiTable
 
@@ -78,7 +78,7 @@ def test_places_in_mysqls_log_are_compared_as_numbers(tmp_path):
 
 
 @pytest.mark.req("PM-13")
-def test_another_ordering_field_or_a_global_index_is_refused(tmp_path):
+def test_another_ordering_field_is_refused_with_a_way_round(tmp_path):
     first = postgres(("k0", 1, "v", b"b", "c"))
     options = {PAYLOAD: MODELS + "PostgresDebeziumAvroPayload"}
     made = HudiTable.create(
@@ -89,51 +89,66 @@ def test_another_ordering_field_or_a_global_index_is_refused(tmp_path):
         ordering_fields=["v"],
         options=options,
     )
-    with pytest.raises(UnsupportedError, match="_event_lsn, but the table orders them by v"):
+    with pytest.raises(UnsupportedError, match="_event_lsn, but the table orders them by v") as refused:
         made.upsert(first, options=options)
-    table = table_of(tmp_path, "PostgresDebeziumAvroPayload", "_event_lsn", first)
-    with pytest.raises(UnsupportedError, match="PostgresDebeziumAvroPayload is not supported with GLOBAL"):
-        table.upsert(first, options={"hoodie.index.type": "GLOBAL_SIMPLE"})
+    assert refused.value.remedy == "make _event_lsn the table's ordering field, or use Apache Hudi."
+    assert made.read().count() == 0
 
 
+@pytest.mark.sampled(2)
+@pytest.mark.req("IX-06", "IX-08", "IX-12", "PM-10")
 @pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX"])
-@pytest.mark.parametrize(
-    "merge", [{PAYLOAD: MODELS + "PostgresDebeziumAvroPayload"}, {"hudi.merge": {"_event_lsn": "max"}}]
-)
-def test_a_merge_on_read_table_with_such_a_merge_takes_no_index_over_all_partitions(tmp_path, index, merge):
-    """Nor for a delete: the table would remember the index, and refuse every upsert from then on."""
-    first = postgres(("k0", 1, "v", b"b", "c"))
-    given = {
-        "name": "t", "table_type": "MERGE_ON_READ", "record_keys": ["id"], "partition_fields": ["v"],
-        "ordering_fields": ["_event_lsn"],
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_what_postgres_did_not_send_goes_along_to_another_partition(tmp_path, kind, index):
+    chosen = {
+        "hoodie.index.type": index, PAYLOAD: MODELS + "PostgresDebeziumAvroPayload",
+        "hoodie.record.index.update.partition.path": "true", "hoodie.compact.inline": "false",
     }  # fmt: skip
-    chosen = {"hoodie.index.type": index}
     if index == "RECORD_INDEX":
         chosen["hoodie.metadata.record.index.enable"] = "true"
-    with pytest.raises(UnsupportedError, match=f"is not supported with {index}"):
-        HudiTable.create(str(tmp_path / "t"), first.schema, **given, options=merge | chosen)
-    assert not (tmp_path / "t").exists()
-    table = HudiTable.create(str(tmp_path / "t"), first.schema, **given, options=merge)
-    table.upsert(first)
-    before = sorted(tmp_path.rglob("*"))
-    for operation in (table.insert, table.upsert, table.delete, table.bulk_insert):
-        with pytest.raises(UnsupportedError, match=f"is not supported with {index}"):
-            operation(first, options=chosen)
-    with pytest.raises(UnsupportedError, match=f"is not supported with {index}"):
-        table.delete_partitions(["v"], options=chosen)
-    assert sorted(tmp_path.rglob("*")) == before
-    table.upsert(first)
+
+    def changes(*given):
+        rows = [(key, lsn, v, b, op) for key, _, lsn, v, b, op in given]
+        return postgres(*rows).append_column("p", pa.array([p for _, p, *_ in given]))
+
+    table = HudiTable.create(
+        str(tmp_path), changes(("k", "a", 1, "", b"", "c")).schema, name="t", table_type=kind, record_keys=["id"],
+        partition_fields=["p"], ordering_fields=["_event_lsn"], options=chosen,
+    )  # fmt: skip
+
+    def held():
+        found = table.read(["id", "_hoodie_partition_path", "v", "b"]).to_arrow().to_pylist()
+        return {r["id"]: (r["_hoodie_partition_path"], r["v"], r["b"]) for r in found}
+
+    table.upsert(changes(*((f"k{n}", "a", 100, f"v{n}", b"b", "c") for n in range(7))), options=chosen)
+    table.upsert(
+        changes(
+            ("k0", "b", 150, GONE, b"new", "u"), ("k1", "b", 50, "late", b"late", "u"),
+            ("k2", "b", 150, "new", GONE.encode(), "u"), ("k3", "b", 150, GONE, b"b", "d"),
+            ("k4", "b", 100, "same", GONE.encode(), "u"), ("k5", "a", 150, GONE, GONE.encode(), "u"),
+            ("k6", "b", 150, "x", b"x", "u"), ("k6", "c", 200, GONE, b"y", "u"), ("n", "b", 1, GONE, b"n", "c"),
+        ),
+        options=chosen,
+    )  # fmt: skip
+    now = {
+        "k0": ("b", "v0", b"new"), "k1": ("a", "v1", b"b"), "k2": ("b", "new", b"b"), "k4": ("b", "same", b"b"),
+        "k5": ("a", "v5", b"b"), "k6": ("c", "v6", b"y"), "n": ("b", GONE, b"n"),
+    }  # fmt: skip
+    assert held() == now
+    table.upsert(changes(("k0", "a", 160, GONE, GONE.encode(), "u")), options=chosen)
+    table.delete(changes(("k5", "c", 0, "", b"", "")), options=chosen)
+    assert held() == {k: v for k, v in now.items() if k != "k5"} | {"k0": ("a", "v0", b"new")}
+    assert table.verify(deep=True) == []
 
 
-def test_a_table_that_remembers_such_an_index_is_deleted_from_and_leaves_it(tmp_path):
-    """As earlier versions left it after a delete with the index."""
+def test_a_table_that_remembers_an_index_over_all_partitions_goes_on_with_it(tmp_path):
+    """As earlier versions left it after a delete with the index, and refused its upserts."""
     first = postgres(("k0", 1, "v", b"b", "c"), ("k1", 1, "v", b"b", "c"))
     table = table_of(tmp_path, "PostgresDebeziumAvroPayload", "_event_lsn", first)
     table_config.update(table.storage, {"hudi.index.type": "GLOBAL_SIMPLE"})
     table = HudiTable.open(str(tmp_path / "t"))
     table.delete(first.slice(0, 1))
-    with pytest.raises(UnsupportedError, match=r"hudi\.index\.allow\.switch=true"):
-        table.upsert(first)
-    table.upsert(first, options={"hoodie.index.type": "SIMPLE", "hudi.index.allow.switch": "true"})
-    table.upsert(first.slice(1))
+    table.upsert(first)
     assert values(table, "v") == {"k0": ("v",), "k1": ("v",)}
+    with pytest.raises(ConflictingOptionError, match="unique over all partitions"):
+        table.upsert(first, options={"hoodie.index.type": "SIMPLE"})

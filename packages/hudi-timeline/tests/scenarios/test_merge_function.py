@@ -11,7 +11,6 @@ from hudi_format.errors import (
     FunctionNotAllowedError,
     InvalidOptionError,
     MergeFunctionError,
-    UnsupportedError,
 )
 from hudi_timeline import allow_functions
 from hudi_timeline.cli.main import app
@@ -110,6 +109,35 @@ def test_functions_get_properties_and_make_records_of_which_nothing_is_stored(tm
         table.upsert(rows(("a", "x", 5, 1, "")))
 
 
+@pytest.mark.req("NEW-04", "PM-15")
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("index", ["SIMPLE", "BUCKET"])
+def test_a_delete_ends_only_what_came_before_it_in_a_write(tmp_path, kind, index):
+    flagged = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
+    given = {
+        "hoodie.index.type": index, "hoodie.compact.inline": "false", "hoodie.parquet.small.file.limit": "0",
+    } | ({"hoodie.bucket.index.num.buckets": 2} if index == "BUCKET" else {})  # fmt: skip
+    table = HudiTable.create(
+        str(tmp_path), flagged, name="t", record_keys=["id"], partition_fields=["p"], ordering_fields=["ts"],
+        table_type=kind, options={"hudi.merge": EXPRESSIONS, **given},
+    )  # fmt: skip
+
+    def upsert(*changes):
+        columns = [{**dict(zip(flagged.names, r, strict=True))} for r in changes]
+        table.upsert(pa.Table.from_pylist(columns, flagged), options=given)
+
+    upsert(*((k, "x", 1, 1, k, False) for k in "abcd"))
+    upsert(("a", "x", 2, 10, "a2", False), ("a", "x", 3, 0, "", True), ("a", "x", 2, 100, "a3", False),
+           ("b", "x", 2, 10, "b2", False), ("b", "x", 3, 0, "", True), ("n", "x", 1, 0, "", True),
+           ("c", "x", 0, 0, "", True), ("c", "x", 0, 10, "c2", False), ("c", "x", 9, 100, None, False))  # fmt: skip
+    now = [("a", "x", 2, 100, "a3"), ("c", "x", 9, 110, "c2"), ("d", "x", 1, 1, "d")]
+    assert held(table) == now
+    if kind == "MERGE_ON_READ":
+        table.compact()
+    assert held(table) == now
+    assert table.verify(deep=True) == []
+
+
 STORED = [("c", "x", 4, 1, "c1"), ("d", "x", 2, 6, "d2"), ("e", "x", 2, -6, "e2")]
 
 
@@ -165,10 +193,6 @@ def test_what_contradicts_the_tables_merge_is_refused(tmp_path):
         table.upsert(rows(("a", "x", 1, 1, "a")), options=payload)
     with pytest.raises(InvalidOptionError, match="a lambda"):
         table.upsert(rows(("a", "x", 1, 1, "a")), options={"hudi.merge": lambda old, new, context: new})
-    with pytest.raises(UnsupportedError, match="GLOBAL_SIMPLE"):
-        make(tmp_path / "new", EXPRESSIONS).upsert(
-            rows(("a", "x", 1, 1, "a")), options={"hoodie.index.type": "GLOBAL_SIMPLE"}
-        )
     assert held(table) == [("a", "x", 1, 1, "a")]
 
 

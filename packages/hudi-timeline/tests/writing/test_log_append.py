@@ -14,7 +14,6 @@ from hudi_format.errors import (
     ConcurrentWriterError,
     SchemaError,
     StorageError,
-    UnsupportedError,
     WriteFailedError,
 )
 from hudi_format.file_slice.writer import stamp
@@ -302,12 +301,15 @@ def test_sql_validators_see_the_merged_rows(table, query):
     table.upsert(rows(("1", "a", 2, 9.0)), options=named)
 
 
-def test_a_merge_of_the_users_is_refused_with_a_global_index(tmp_path):
-    with pytest.raises(UnsupportedError, match="GLOBAL_SIMPLE"):
-        made(tmp_path / "t", options={"hoodie.index.type": "GLOBAL_SIMPLE", "hudi.merge": {"v": "sum"}})
-    t = made(tmp_path / "t", options={"hudi.merge": {"v": "sum"}})
-    with pytest.raises(UnsupportedError, match="GLOBAL_SIMPLE"):
-        t.upsert(rows(("1", "b", 2, 2.0)), options={"hoodie.index.type": "GLOBAL_SIMPLE"})
+@pytest.mark.req("NEW-04", "IX-08")
+def test_a_merge_of_the_users_goes_with_a_global_index(tmp_path):
+    given = {"hoodie.index.type": "GLOBAL_SIMPLE", "hudi.merge": {"v": "sum"}}
+    t = made(tmp_path / "t", options=given)
+    t.upsert(rows(("1", "a", 1, 1.0), ("2", "a", 1, 1.0)), options=given)
+    t.upsert(rows(("1", "a", 2, 2.0)), options=given)
+    t.upsert(rows(("1", "b", 3, 4.0), ("2", "a", 2, 8.0)), options=given)
+    found = t.read(["id", "_hoodie_partition_path", "v"]).to_arrow().to_pylist()
+    assert sorted(tuple(r.values()) for r in found) == [("1", "b", 7.0), ("2", "a", 9.0)]
 
 
 def test_a_value_that_does_not_fit_the_schema_fails_before_anything_is_written(table, tmp_path):

@@ -26,11 +26,11 @@ from hudi_format.file_slice.cdc_writer import CdcWriter
 from hudi_format.file_slice.kept_groups import KeptGroups
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.record_keys import record_keys
+from hudi_format.merge.folding import Folding
 from hudi_format.merge.key_index import KeyIndex
 from hudi_format.merge.ordering import ordering_column
 from hudi_format.merge.payloads import MergeRule, Order, payload_rule
 from hudi_format.merge.record_merger import DATA_DELETED, DELETE, decide, merged_column, one_array
-from hudi_format.merge.user_merger import Folding
 from hudi_format.model import BaseFile, WriteStat, join_path
 from hudi_format.parquet.layout import NO_OBSERVER, KeyObserver, ParquetConfig
 from hudi_format.parquet.reader import Pieces

@@ -29,7 +29,6 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hudi_format._checks import imported, loads
 from hudi_format.arrow.input import checked_table
@@ -37,11 +36,11 @@ from hudi_format.errors import InvalidOptionError, MergeFunctionError, SchemaErr
 from hudi_format.keygen.record_keys import nested_column
 from hudi_format.merge import record_merger
 from hudi_format.merge.expressions import NAMES, check_expression, combine_column, needs_ordering
-from hudi_format.merge.key_index import KeyIndex, key_groups
+from hudi_format.merge.key_index import key_groups
 from hudi_format.merge.log_entries import Entries, Resolved
 from hudi_format.merge.partial_update import is_has, with_lacking, with_marks
 from hudi_format.merge.payloads import MergeRule, Order
-from hudi_format.schema.meta_fields import META_COLUMNS, RECORD_KEY
+from hudi_format.schema.meta_fields import META_COLUMNS
 
 MERGE = "hudi.merge"
 # The payload class of a table whose merge is a function: no JVM has it, so that Apache Hudi fails by that name
@@ -79,6 +78,10 @@ class Merged:
     rows: pa.RecordBatch | pa.Table
     deleted: pa.Array | None = None
 
+
+# What a record is, beside the kinds of `hudi_format.merge.record_merger`: the stored one, of another file, that those
+# after it meet.  Nothing is inserted by it.
+STORED = 255
 
 MergeFunction: TypeAlias = Callable[
     [pa.RecordBatch, pa.RecordBatch, MergeContext], pa.RecordBatch | pa.Table | Merged
@@ -149,8 +152,8 @@ class CustomMerge:
                 )
             if column in self.fixed:
                 raise SchemaError(
-                    f"{MERGE} names {column!r}, which is part of the record key or partition path; records with "
-                    "different values never meet", column=column, remedy="remove it from the expressions.",
+                    f"{MERGE} names {column!r}, which is part of the record key or partition path; a record "
+                    "has those that it came with", column=column, remedy="remove it from the expressions.",
                 )  # fmt: skip
             check_expression(column, expression, schema.field(column).type, ordering)
 
@@ -466,7 +469,9 @@ class Chains:
         size = pool[0].num_rows
         at = np.arange(n) if stored is not None else np.zeros(n, np.int64)  # the row of the pool that stands
         alive = np.full(n, stored is not None)
+        known = entries.kinds == STORED
         deletes = (entries.kinds == record_merger.DATA_DELETED) | (entries.kinds >= record_merger.DELETE)
+        deletes &= ~known
         base = size
         pool.append(entries.rows)
         size += entries.rows.num_rows
@@ -480,8 +485,10 @@ class Chains:
             fresh = active[~meets]
             at[fresh] = base + records[~meets]
             alive[fresh] = True
-            if self.custom.insert and len(fresh):
-                new = pa.array(records[~meets])
+            unknown = ~known[records[~meets]]
+            if self.custom.insert and unknown.any():
+                fresh = fresh[unknown]
+                new = pa.array(records[~meets][unknown])
                 keys = record_merger.one_array(entries.keys.take(new))
                 made = self.custom.inserted(entries.rows.take(new), keys, self.ordering)
                 at[fresh] = size + np.arange(len(fresh))
@@ -508,83 +515,12 @@ class Chains:
         return (table.take(pa.array(at)) if size else entries.rows.slice(0, 0)), alive
 
 
-# Merges of the user's while base files are written.
-
-
-class Folding:
-    """Incoming rows, possibly several per key, merged into an old file by a user-defined merge.
-
-    Args:
-        rows: record key and data columns, in the order in which they came.
-        kinds: per row, what it is (`hudi_format.merge.record_merger`); None where all are data.
-    """
-
-    def __init__(
-        self, rows: pa.Table, rule: MergeRule, kinds: np.ndarray | None, ordering: str | None
-    ) -> None:
-        merge = custom_of(rule)
-        if merge is None:
-            raise ValueError(f"{rule.name} is not a user-defined merge")
-        self._chains = Chains(merge, ordering)
-        kinds = np.zeros(rows.num_rows, np.uint8) if kinds is None else kinds
-        self._resolved = self._chains.resolve(Entries(rows, rows.column(RECORD_KEY), None, kinds))
-        self._index = KeyIndex(self._resolved.keys)
-        self._seen = np.zeros(self._index.rows, dtype=bool)
-
-    def meet(self, stored: pa.Table) -> tuple[pa.Table, np.ndarray, np.ndarray]:
-        """Stored rows after the merge.
-
-        Returns:
-            Merged rows; per stored row, which of them it becomes, -1 where it stays as it is; and per stored
-            row, whether it goes.
-        """
-        hits = self._index.find(stored.column(RECORD_KEY))
-        met = np.flatnonzero(hits >= 0)
-        numbers = hits[met]
-        self._seen[numbers] = True
-        entries, starts, counts = self._resolved.entries, self._resolved.starts, self._resolved.counts
-        assert starts is not None
-        assert counts is not None
-        columns = [stored.column(n) for n in entries.rows.column_names]
-        old = pa.table(columns, schema=entries.rows.schema).take(pa.array(met))
-        rows, alive = self._chains.fold(old, entries, starts[numbers], counts[numbers])
-        take = np.full(stored.num_rows, -1, dtype=np.int64)
-        take[met] = np.arange(len(met))
-        gone = np.zeros(stored.num_rows, dtype=bool)
-        gone[met] = ~alive
-        return rows, take, gone
-
-    def rest(self) -> pa.Table:
-        """Rows of the keys without a stored row."""
-        return self._chains.alone(self._resolved, ~self._seen)[0].rows
-
-
-def folded_alone(rows: pa.Table, rule: MergeRule, kinds: np.ndarray | None, ordering: str | None) -> pa.Table:
-    """One row per key, without stored rows; deletes are left out."""
-    return Folding(rows, rule, kinds, ordering).rest()
-
-
-def inserted_alone(
-    rows: pa.Table, rule: MergeRule, kinds: np.ndarray | None, ordering: str | None
-) -> pa.Table:
-    """Rows of which nothing is stored, as the merge's `insert` makes them, without deletes."""
-    merge = custom_of(rule)
-    if merge is None or not merge.insert:
-        return rows
-    if kinds is not None:
-        rows = rows.filter(pa.array((kinds != record_merger.DATA_DELETED) & (kinds < record_merger.DELETE)))
-    if not rows.num_rows:
-        return rows
-    made = merge.inserted(rows, record_merger.one_array(rows.column(RECORD_KEY)), ordering)
-    return made.rows if made.deleted is None else made.rows.filter(pc.invert(made.deleted))
-
-
 __all__ = [
     "MERGE",
     "PAYLOAD",
+    "STORED",
     "Chains",
     "CustomMerge",
-    "Folding",
     "InsertFunction",
     "MergeContext",
     "MergeFunction",
@@ -592,8 +528,6 @@ __all__ = [
     "among_stored",
     "custom_of",
     "custom_rule",
-    "folded_alone",
-    "inserted_alone",
     "load_function",
     "merge_text",
     "parse_merge",

@@ -53,9 +53,10 @@ from hudi_spark.writing.key_columns import (
     refuse_untold,
     refused_field,
 )
-from hudi_spark.writing.key_lookup import Lookup, of_their_keys, one_per_key
+from hudi_spark.writing.key_lookup import Lookup, of_their_keys
 from hudi_spark.writing.key_places import ROW_ID, checksum
 from hudi_spark.writing.key_stages import count_stages
+from hudi_spark.writing.rows_of_keys import one_per_key, repeated_keys, together
 from hudi_spark.writing.stored_keys import FILE_ID, file_id, stored_keys
 from hudi_spark.writing.table_services import run_slices
 from hudi_spark.writing.validation import SparkQueries, SparkScreened, spark_queries
@@ -284,6 +285,12 @@ class SparkEngine:
             frame = replace(
                 frame, rows=self._keep(one_per_key(frame.rows, task, frame.tasks), frame.rows.storageLevel)
             )
+        elif task.keeps_together:
+            repeated = self._keep(repeated_keys(frame.rows, task), frame.rows.storageLevel)
+            if self._run(repeated.limit(1).collect, "tag"):
+                frame = replace(
+                    frame, rows=self._keep(together(frame.rows, repeated, task), frame.rows.storageLevel)
+                )
         given = sum(frame.counts.values())
         if task.fills_within and self._counts_keys:
             given = frame.rows.count()
@@ -424,9 +431,10 @@ class SparkEngine:
         tasks = max(task_of) + 1
         number = slots(tasks)
         rows = frame.rows if frame.tagged else frame.rows.withColumn(FILE_ID, F.lit(""))
+        in_order = (ROW_ID,) if context.rule.custom else ()
         placed = place(
             self._spark, rows, routing, [number[t] for t in task_of], tasks,
-            [n for n in (*context.row_schema().names, MOVED, STORED_IN) if n in rows.columns],
+            [n for n in (*context.row_schema().names, MOVED, STORED_IN, *in_order) if n in rows.columns],
             # Tagged rows without places for them are dropped: inserts whose key is there already.
             all_placed=set(frame.counts) <= set(routing.inserts) and not (frame.tagged and not routing.located),
         )  # fmt: skip

@@ -24,15 +24,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hudi_format.errors import WriteFailedError
-from hudi_format.keygen.record_keys import nested_column
-from hudi_format.merge.record_merger import combine
 from hudi_format.model import BaseFile
-from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import FileLookup, KeyStages, LookupCount, LookupTask, surviving, with_equal_keys
 from hudi_index.record_index import KeyLocator, files_are_cheaper, shards_by_task
-from hudi_index.tagging import MOVED, STORED_IN, record_kinds
+from hudi_index.tagging import MOVED, STORED_IN
 from hudi_spark.runtime.python_workers import in_workers
 from hudi_spark.writing.bucket_partitioner import slots, small_frame, text_sql
 from hudi_spark.writing.deleted_keys import is_delete
@@ -47,11 +44,11 @@ from hudi_spark.writing.key_places import (
     checksum,
     checksums,
     found_type,
-    needs_stored,
     place_batch,
     place_type,
 )
 from hudi_spark.writing.key_stages import COMPARED, TOLD, marks, without_marks
+from hudi_spark.writing.rows_of_keys import HAS_DATA, ordering_of
 from hudi_spark.writing.stored_keys import FILE_ID
 
 _SLOT, _PLACES, _GOES = "_hudi_slot", "_hudi_places", "_hudi_goes"
@@ -247,25 +244,29 @@ def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
     # A place without a file: another row of the key is kept.
     kept = rows.where(~F.exists(places, lambda p: p[FILE_ID].isNull()))
     here = F.col(PARTITION_PATH)
-    may_move = ~is_delete(rows, task) if task.update_partition else F.lit(False)
+    data = F.col(HAS_DATA) if HAS_DATA in rows.columns else ~is_delete(rows, task)
+    may_move = data if task.update_partition else F.lit(False)
     nowhere = F.lit(None).cast("string")
 
     def goes(p: Column) -> Column:
         elsewhere = may_move & (p[PARTITION_PATH] != here)
         moved = elsewhere & ~p[STAYS]
-        here_again = F.when(elsewhere & p[STAYS], p[PATH]) if task.renews_stored else nowhere
-        if task.takes_values_along and task.logged is not None:
-            here_again = F.when(may_move & ~elsewhere & p[LOGGED], p[PATH])
+        again = F.lit(False)  # merged with the stored record, where that is
+        if task.renews_stored:
+            again = elsewhere & p[STAYS]
+        if task.merges_beside_logs and task.logged is not None:
+            again = again | (may_move & ~moved & p[LOGGED])
+        here_again = F.when(again, p[PATH])
         return F.struct(
             p[PARTITION_PATH].alias(PARTITION_PATH),
             p[FILE_ID].alias(FILE_ID),
             moved.alias(MOVED),
-            *([here_again.alias(STORED_IN)] if needs_stored(task) else []),
+            *([here_again.alias(STORED_IN)] if task.needs_stored else []),
         )
 
     found = F.transform(places, goes)
     stored: list[Column] = []
-    if needs_stored(task):
+    if task.needs_stored:
         filled = F.array_min(F.transform(places, lambda p: p[PATH])) if task.takes_values_along else nowhere
         stored = [filled.alias(STORED_IN)]
     fresh = F.array(
@@ -274,12 +275,13 @@ def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
     # A record that leaves every file that it is in goes to its own partition as a new one.
     stays = F.exists(found, lambda g: ~g[MOVED])
     goals = F.when(stays, found).otherwise(F.concat(found, fresh))
-    data = [F.col(f"`{n}`") for n in rows.columns if n not in (RECORD_KEY, PARTITION_PATH, _PLACES)]
-    spread = kept.select(RECORD_KEY, F.explode(goals).alias(_GOES), *data)
+    own = (RECORD_KEY, PARTITION_PATH, _PLACES, HAS_DATA)
+    others = [F.col(f"`{n}`") for n in rows.columns if n not in own]
+    spread = kept.select(RECORD_KEY, F.explode(goals).alias(_GOES), *others)
     return spread.select(
         RECORD_KEY,
         F.col(f"{_GOES}.{PARTITION_PATH}").alias(PARTITION_PATH),
-        *data,
+        *others,
         F.col(f"{_GOES}.{FILE_ID}").alias(FILE_ID),
         *(F.col(f"{_GOES}.{n}").alias(n) for n in (MOVED, STORED_IN)[: 1 + len(stored)]),
     )
@@ -300,41 +302,6 @@ def _that_count(places: Column, task: LookupTask) -> Column:
     if task.only_living:
         return alive
     return F.when(F.size(alive) > 0, alive).otherwise(F.slice(F.array_sort(places), 1, 1))
-
-
-def one_per_key(rows: DataFrame, task: LookupTask, tasks: int | None = None) -> DataFrame:
-    """Rows for `task.fills_within`: one per key, nulls filled, in the last partition."""
-    together = rows.repartition(tasks, RECORD_KEY) if tasks else rows.repartition(RECORD_KEY)
-    return in_workers(together, FillByKey(task), rows.schema)
-
-
-@dataclass(frozen=True)
-class FillByKey:
-    """Worker that merges the rows of a key, all in one task."""
-
-    task: LookupTask
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        parts = [b for b in batches if b.num_rows]
-        if not parts:
-            return
-        rows = pa.Table.from_batches(parts).sort_by(ROW_ID)
-        kinds = record_kinds(self.task, rows)
-        keys = rows.column(RECORD_KEY)
-        yield from (
-            combine(keys, self.task.rule, ordering=_ordering(rows, self.task), kinds=kinds)
-            .take(rows)
-            .to_batches()
-        )
-
-
-def _ordering(rows: pa.Table, task: LookupTask) -> pa.ChunkedArray | pa.Array | None:
-    """Ordering values of rows, in the type to write."""
-    if task.ordering_column is None or task.ordering_column.name not in rows.schema.names:
-        return None
-    column = rows.select([task.ordering_column.name])
-    path = task.ordering_field or task.ordering_column.name
-    return nested_column(conform(column, pa.schema([task.ordering_column])), path)
 
 
 def deal(files: Mapping[str, Sequence[BaseFile]], tasks: int) -> list[tuple[BaseFile, ...]]:
@@ -540,9 +507,9 @@ def _compared(lookup: FileLookup) -> np.ndarray:
 def _kept(rows: pa.Table, task: LookupTask) -> tuple[pa.Table, pa.ChunkedArray | pa.Array | None, pa.Table]:
     """Rows of which one is kept per key, in order, with ordering values; and the others."""
     rows = rows.sort_by(ROW_ID)
-    ordering = _ordering(rows, task)
+    ordering = ordering_of(rows, task)
     lost = rows.slice(0, 0)
-    if not task.combine or task.fills_within:
+    if not task.combine or task.fills_within or task.keeps_together:
         return rows, ordering, lost
     keep = surviving(rows.column(RECORD_KEY), task, ordering)
     if len(keep) == rows.num_rows:

@@ -46,7 +46,7 @@ FOUND_FILES = T.StructType(
 
 
 def found_type(task: LookupTask) -> T.StructType:
-    return FOUND_FILES if needs_stored(task) else FOUND_GLOBAL
+    return FOUND_FILES if task.needs_stored else FOUND_GLOBAL
 
 
 def place_type(task: LookupTask) -> T.StructType:
@@ -61,11 +61,6 @@ def checksum() -> Column:
 def checksums(keys: pa.Array | pa.ChunkedArray) -> pa.Array:
     sums: pa.Array = crc32(keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys)
     return sums.cast(pa.int64())
-
-
-def needs_stored(task: LookupTask) -> bool:
-    """Whether rows may need a merge with stored ones before writing (`STORED_IN`)."""
-    return task.takes_values_along or task.renews_stored
 
 
 def place_batch(
@@ -88,7 +83,7 @@ def place_batch(
         pa.repeat(pa.scalar(None if file is None else file.partition, pa.string()), n),
         pa.array(np.zeros(n, dtype=bool) if stays is None else stays),
     ]
-    if needs_stored(task):
+    if task.needs_stored:
         columns.append(pa.repeat(pa.scalar(None if file is None else file.path, pa.string()), n))
         logs = file is not None and task.logged is not None and file.path in task.logged.logs
         columns.append(pa.repeat(pa.scalar(logs), n))
@@ -106,7 +101,6 @@ __all__ = [
     "checksum",
     "checksums",
     "found_type",
-    "needs_stored",
     "place_batch",
     "place_type",
 ]

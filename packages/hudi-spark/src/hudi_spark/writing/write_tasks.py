@@ -40,6 +40,7 @@ from hudi_index.bucket import BucketIndex, new_bucket_file_id
 from hudi_spark.runtime.jobs import run_job
 from hudi_spark.runtime.python_workers import in_workers
 from hudi_spark.writing.key_columns import refuse_untold, refused_field
+from hudi_spark.writing.key_places import ROW_ID
 from hudi_timeline.services.buckets.resize_tasks import ResizeTask, run_resize_task
 from hudi_timeline.services.compaction.slice_tasks import Task, run_task
 from hudi_timeline.writing.bulk_insert import write_stream
@@ -130,9 +131,19 @@ def _by_bucket(
     runs = (run for batch in batches for run in _runs(batch))
     try:
         for bucket, of in groupby(runs, key=itemgetter(0)):
-            yield stats_row(write(bucket, pa.concat_tables([as_written(rows, schema) for _, rows in of])))
+            yield stats_row(write(bucket, pa.concat_tables(_as_written((rows for _, rows in of), schema))))
     except _FINAL as e:
         yield _status(ERROR, e.at(table=context.storage.uri, instant=context.instant))
+
+
+def _as_written(parts: Iterator[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Rows in the types to write; in their order, where `ROW_ID` says it."""
+    for rows in parts:
+        if ROW_ID in rows.schema.names:  # a shuffle keeps none
+            whole = pa.concat_tables([rows, *parts])
+            yield as_written(whole.sort_by(ROW_ID), schema)
+        else:
+            yield as_written(rows, schema)
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int | str, pa.Table]]:

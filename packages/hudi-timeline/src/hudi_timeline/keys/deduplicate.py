@@ -27,9 +27,10 @@ from hudi_format.arrow.spill import DEFAULT_BYTES, MemoryLimit, keep_if_large
 from hudi_format.errors import ConcurrentWriterError, HudiError, InvalidOptionError, UnsupportedError
 from hudi_format.file_slice.cdc_writer import CdcSettings, CdcWriter
 from hudi_format.file_slice.compacted_file import compact_slice
+from hudi_format.merge.folding import folded_alone
 from hudi_format.merge.key_index import KeyIndex
 from hudi_format.merge.record_merger import combine
-from hudi_format.merge.user_merger import among_stored, folded_alone
+from hudi_format.merge.user_merger import among_stored
 from hudi_format.model import WriteStat
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, META_COLUMNS, RECORD_KEY

@@ -26,7 +26,6 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.keygen.record_keys import KeySpec
-from hudi_format.merge.payloads import PAYLOADS, MergeRule
 from hudi_index.bucket import BucketIndex
 from hudi_index.lookup import (
     BUCKET,
@@ -169,44 +168,6 @@ def choose_index(
     return named, (
         f"keys were unique over all partitions with {recorded}; with {named} they no longer need be",
     )
-
-
-def check_merge(
-    index: str,
-    rule: MergeRule | None,
-    of_table: tuple[str | None, str | None],
-    recorded: str | None = None,
-    *,
-    table: str,
-) -> None:
-    """Refusal of an index over all partitions that the merge cannot have.
-
-    It would have to see a record on its way to another partition.  A delete merges nothing, but the table would
-    remember its index, and take no upsert from then on.
-
-    Args:
-        rule: of the write; None where nothing is written yet.
-        of_table: its own merge function and payload class.
-        recorded: what the table remembers already.
-
-    Raises:
-        UnsupportedError: such a merge, and such an index.
-    """
-    if index not in GLOBAL_KINDS:
-        return
-    name = "" if rule is None else rule.custom or (rule.name if rule.compared else "")
-    if not name and recorded not in GLOBAL_KINDS:
-        merge, payload_class = of_table
-        payload = PAYLOADS.get((payload_class or "").rpartition(".")[2])
-        name = merge or (payload.name if payload is not None and payload.compared else "")
-    if name:
-        raise UnsupportedError(
-            f"the merge {name} is not supported with {index}",
-            table=table,
-            remedy=f"use an index within partitions; for a table that remembers {index}, set {INDEX_TYPE}={SIMPLE} and "
-            f"{INDEX_SWITCH}=true.",
-            option=INDEX_TYPE,
-        )
 
 
 def moves_records(config: WriteConfig, kind: str, key_spec: KeySpec) -> bool:

@@ -1,8 +1,9 @@
 """Log append: a bucket's rows as blocks of a new log file of their file slice.
 
-One append is data blocks, then a delete block, with one instant; a file is never appended to in place: each attempt
-of a task has a file of its own, whose name says the write and the attempt, so that what an attempt leaves that lost
-can be told from what counts.
+One append is data blocks, then a delete block, with one instant; under a merge of the user's, which meets records in
+their order, the delete block comes first, and of a key's rows those that a delete among them ends are left out.  A file
+is never appended to in place: each attempt of a task has a file of its own, whose name says the write and the attempt,
+so that what an attempt leaves that lost can be told from what counts.
 
 Source: HoodieAppendHandle of Apache Hudi 0.15, compared with its files: `_hoodie_file_name` of a logged record is the
 file id, deletes of the operation `delete` have no ordering value, timestamps order as numbers.
@@ -23,6 +24,7 @@ from hudi_format.errors import ConcurrentWriterError
 from hudi_format.file_slice.writer import FileSpec, RowCounter, stamp
 from hudi_format.keygen.record_keys import nested_column
 from hudi_format.log.writer import LogWriter, WrittenLog
+from hudi_format.merge.key_index import key_groups
 from hudi_format.merge.record_merger import DATA_DELETED, DELETE, DELETE_DEFAULT, event_times, one_array
 from hudi_format.model import WriteStat, join_path
 from hudi_format.schema.meta_fields import RECORD_KEY
@@ -51,13 +53,19 @@ def append_log(
         return []
     began = time.monotonic()
     gone, without_order = _deletes(context, rows)
+    in_order = bool(context.rule.custom) and bool(gone.any())
+    if in_order:
+        left = _not_ended(rows, gone)
+        rows, gone, without_order = gather(rows, left, context.memory), gone[left], without_order[left]
     files = _LogFiles(context, bucket, bucket.log, token)
     try:
+        if in_order:
+            files.append_deletes(rows, gone, without_order)
         for piece in _pieces(context, rows, ~gone):
             files.writer.append_rows(
                 stamp(piece, files.spec, counter), context.log.block, codec=context.parquet.codec
             )
-        if gone.any():
+        if gone.any() and not in_order:
             files.append_deletes(rows, gone, without_order)
         written = files.close()
     except BaseException:
@@ -87,6 +95,16 @@ def _deletes(context: WriteContext, rows: pa.Table) -> tuple[np.ndarray, np.ndar
         none = np.zeros(rows.num_rows, dtype=bool)
         return none, none
     return (kinds == DATA_DELETED) | (kinds >= DELETE), kinds == DELETE_DEFAULT
+
+
+def _not_ended(rows: pa.Table, gone: np.ndarray) -> np.ndarray:
+    """Ascending rows (int64) of each key from its last delete on; all of a key without one."""
+    first = key_groups(rows.column(RECORD_KEY))
+    last = np.full(len(gone), -1, dtype=np.int64)
+    deletes = np.flatnonzero(gone)
+    last[first[deletes]] = deletes  # of several rows the last counts
+    left: np.ndarray = np.flatnonzero(np.arange(len(gone)) >= last[first])
+    return left
 
 
 def _pieces(context: WriteContext, rows: pa.Table, kept: np.ndarray) -> Iterator[pa.Table]:

@@ -503,8 +503,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         elif looks_up:
             with phases("tag"):
                 frame = engine.tag(frame, plan.storage, files, task)
-        needs_stored = task.takes_values_along or task.renews_stored
-        context = replace(context, bucket=task.bucket, logged=task.logged if needs_stored else None)
+        context = replace(context, bucket=task.bucket, logged=task.logged if task.needs_stored else None)
         # Of any two writers that overlap, the one that began later fills no small files: additions never collide.
         stats, dropped = _route_and_write(
             run, frame, latest, transaction, context, new_files_only=transaction.beside_others
@@ -574,8 +573,7 @@ def _replace(
         # A file group that is replaced is gone with all that comes into it.
         rings = {p: ring.renewed(transaction.instant) for p, ring in known.items()}
         task = replace(task, bucket=task.bucket.with_rings(rings))
-        needs_stored = task.takes_values_along or task.renews_stored
-        context = replace(context, bucket=task.bucket, logged=task.logged if needs_stored else None)
+        context = replace(context, bucket=task.bucket, logged=task.logged if task.needs_stored else None)
     elif task.bucket is not None:  # directories stay as they are
         task = replace(task, bucket=with_rings(task.bucket, snapshot, counts))
         context = replace(context, bucket=task.bucket)

@@ -31,7 +31,6 @@ from hudi_timeline.options.user_options import as_options
 from hudi_timeline.table_version import WRITE_VERSION
 from hudi_timeline.writing import bucket_index
 from hudi_timeline.writing.engine import DATA
-from hudi_timeline.writing.index_choice import check_merge
 from hudi_timeline.writing.keys import key_spec_of, type_of
 from hudi_timeline.writing.new_table import table_properties
 from hudi_timeline.writing.write_plan import require
@@ -117,8 +116,6 @@ def create_table(
     properties = table_properties(
         config, key_spec, ordering[0] if ordering else None, storage, config.index_type, bucket
     )
-    own = properties.get(MERGE), properties.get(table_config.PAYLOAD_CLASS)
-    check_merge(config.index_type or SIMPLE, None, own, table=storage.uri)
     properties[table_config.CREATE_SCHEMA] = to_avro(normal, merged[table_options.TABLE_NAME])
     # A function that made the table may go on merging it; expressions need no permission.
     merge = given.get(MERGE, "")

@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_format.arrow.spill import gather, is_large, windows
 from hudi_format.errors import HudiError
@@ -27,16 +28,18 @@ from hudi_format.file_slice.writer import (
     merge_file,
 )
 from hudi_format.keygen.record_keys import nested_column, with_instant
+from hudi_format.merge.folding import STORED, folded_alone, inserted_alone
 from hudi_format.merge.key_index import KeyIndex, precombine
 from hudi_format.merge.ordering import ordering_column
-from hudi_format.merge.payloads import Order
+from hudi_format.merge.payloads import MergeRule, Order
 from hudi_format.merge.record_merger import (
+    DATA,
     combine,
     decide,
     event_times,
     merged_column,
+    one_array,
 )
-from hudi_format.merge.user_merger import folded_alone, inserted_alone
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.parquet.footer import read_entries
 from hudi_format.parquet.layout import KeyObserver
@@ -51,7 +54,7 @@ from hudi_index.bloom.key_observer import (
     seeded_observer,
 )
 from hudi_index.bucket import BucketIndex
-from hudi_index.tagging import STORED_IN, deleted_rows, record_kinds
+from hudi_index.tagging import MOVED, STORED_IN, deleted_rows, record_kinds
 from hudi_timeline.writing.file_writer import SizedFiles, confirm, file_spec, new_observer, start_file
 from hudi_timeline.writing.log_append import append_log
 from hudi_timeline.writing.null_elements import with_null_elements
@@ -69,7 +72,8 @@ from hudi_timeline.writing.tasks import (
 #
 # Where the payload fills values, a record that moves leaves the stored one behind as a delete, so what that fills is
 # taken along: the worker of the record's new place reads it from the file that holds it.  Where the stored record is
-# newer and wins, it stays in its place, and is written again with the values that it has.
+# newer and wins, it stays in its place, and is written again with the values that it has.  A merge of the user's gets
+# the stored record as the first of those that it meets one after the other.
 #
 # Source: HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded of Apache Hudi 0.15, and what it did with the same rows
 # (tests/interop/test_index.py).
@@ -78,11 +82,16 @@ from hudi_timeline.writing.tasks import (
 def with_stored_values(context: WriteContext, rows: pa.Table) -> pa.Table:
     """Rows without `STORED_IN`, merged with the stored records that it names.
 
+    For a merge of the user's they are not merged yet: the stored records come first, and in them alone `STORED_IN`
+    is not null.
+
     Raises:
         MissingFileError, CorruptFileError, UnsupportedError, StorageError: reading the files.
     """
     if STORED_IN not in rows.schema.names:
         return rows
+    if context.rule.custom:
+        return _stored_first(context, rows)
     files = rows.column(STORED_IN).combine_chunks().dictionary_encode()
     rows = rows.drop_columns([STORED_IN])
     codes = files.indices.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -100,31 +109,19 @@ def with_stored_values(context: WriteContext, rows: pa.Table) -> pa.Table:
 
 def _merged(context: WriteContext, path: str, rows: pa.Table) -> list[tuple[np.ndarray, pa.Table]]:
     """Incoming rows merged with the stored ones of a file: row numbers and results."""
-    index = KeyIndex(rows.column(RECORD_KEY))
-    name = context.ordering_field if context.rule.against_stored != Order.LATER else None
-    ordering = nested_column(rows, name) if name else None
+    rule = context.rule
+    name = context.ordering_field if rule.against_stored != Order.LATER else None
+    ordering = ordering_column(rows, name, rule.sequence)
     out = []
-    file = parse_base_file(*path.rpartition("/")[::2])
-    reading = None if file is None else context.reading(file)
-    for group in _stored(context, path, rows.column(RECORD_KEY)):
-        found = index.find(group.column(RECORD_KEY))
-        hits = np.flatnonzero(found >= 0)
-        if not len(hits):
-            continue
-        at = found[hits]
-        stored = group.take(pa.array(hits))
-        stored = by_id(
-            stored.select([n for n in stored.schema.names if n not in META_COLUMNS]), context.schema, reading
-        )
+    for at, stored in _stored(context, path, rows):
+        # Where the stored record wins, and nothing is filled, `take` is -1.
         met = decide(
-            at, context.rule, stored_ordering=nested_column(stored, name) if name else None, ordering=ordering
+            at, rule, stored_ordering=ordering_column(stored, name, rule.sequence), ordering=ordering
         )
-        # A payload that fills takes the incoming record's place whoever is newer: it moves.
-        wins = met.stored_wins if context.rule.fill_stored else met.take < 0
         columns = [
             merged_column(
-                stored.column(n), rows.column(n), at,
-                fill=context.rule.fill_stored, stored_wins=wins, gap=context.rule.gap(n),
+                stored.column(n), rows.column(n), met.take,
+                fill=rule.fill_stored, stored_wins=met.stored_wins, gap=rule.gap(n),
             ) if n in context.schema.names else rows.column(n).take(pa.array(at))
             for n in rows.schema.names
         ]  # fmt: skip
@@ -132,7 +129,40 @@ def _merged(context: WriteContext, path: str, rows: pa.Table) -> list[tuple[np.n
     return out
 
 
-def _stored(context: WriteContext, path: str, keys: pa.ChunkedArray) -> Iterator[pa.Table]:
+def _stored_first(context: WriteContext, rows: pa.Table) -> pa.Table:
+    """The stored records that `STORED_IN` names, and after them the rows, in which it is null now."""
+    paths = rows.column(STORED_IN)
+    at = rows.schema.get_field_index(STORED_IN)
+    rows = rows.set_column(at, STORED_IN, pa.nulls(rows.num_rows, pa.string()))
+    parts = []
+    for path in pc.unique(paths.drop_null()).to_pylist():
+        for found, stored in _stored(context, path, rows.filter(pc.equal(paths, path))):
+            values: dict[str, pa.Array | pa.ChunkedArray] = {
+                n: stored.column(n) for n in context.schema.names
+            }
+            values[RECORD_KEY] = stored.column(RECORD_KEY)
+            values[MOVED] = pa.repeat(pa.scalar(False), len(found))
+            values[STORED_IN] = pa.repeat(pa.scalar(path), len(found))
+            parts.append(pa.table([values[n] for n in rows.schema.names], schema=rows.schema))
+    return pa.concat_tables([*parts, rows])
+
+
+def _stored(context: WriteContext, path: str, rows: pa.Table) -> Iterator[tuple[np.ndarray, pa.Table]]:
+    """Stored records of a file with the keys of rows, as the schema has them, and the row of each."""
+    index = KeyIndex(rows.column(RECORD_KEY))
+    file = parse_base_file(*path.rpartition("/")[::2])
+    reading = None if file is None else context.reading(file)
+    for group in _groups(context, path, rows.column(RECORD_KEY)):
+        found = index.find(group.column(RECORD_KEY))
+        hits = np.flatnonzero(found >= 0)
+        if len(hits):
+            stored = group.take(pa.array(hits))
+            data = stored.select([n for n in stored.schema.names if n not in META_COLUMNS])
+            data = by_id(data, context.schema, reading)
+            yield found[hits], data.append_column(RECORD_KEY, stored.column(RECORD_KEY))
+
+
+def _groups(context: WriteContext, path: str, keys: pa.ChunkedArray) -> Iterator[pa.Table]:
     """Stored records of a file: those with the keys at least, merged with its logs."""
     logged = context.logged
     if logged is None or path not in logged.logs:
@@ -167,10 +197,10 @@ def write_bucket(
         if context.key_spec.auto:
             rows = rows.set_column(0, RECORD_KEY, with_instant(rows.column(RECORD_KEY), context.instant))
         rows = with_stored_values(context, rows)
-        if context.combine or bucket.kind == MERGE:
-            rows = _one_per_key(context, bucket, rows)
-        elif context.rule.custom and bucket.kind in (CREATE, CONCAT):
-            rows = inserted_alone(rows, context.rule, record_kinds(context, rows), context.ordering_field)
+        if context.rule.custom and not context.delete_all:
+            rows = _custom_rows(context, bucket, rows)
+        elif context.combine or bucket.kind == MERGE:
+            rows = _one_per_key(context, rows)
         stats = _written(context, bucket, rows, token, counter)
         found = tuple(with_null_elements(rows))
         return [replace(s, null_elements=found) for s in stats] if found else stats
@@ -221,13 +251,47 @@ def assert_base(bucket: Bucket) -> BaseFile:
     return bucket.base_file
 
 
-def _one_per_key(context: WriteContext, bucket: Bucket, rows: pa.Table) -> pa.Table:
+def _custom_rows(context: WriteContext, bucket: Bucket, rows: pa.Table) -> pa.Table:
+    """Rows as a merge of the user's makes them, without a file of stored rows."""
+    if bucket.kind in (MERGE, APPEND):
+        return rows  # all of them meet the stored row, one after the other
+    merge = partial(_made_by, context)
+    if context.combine:
+        return merge(folded_alone, rows)
+    if STORED_IN not in rows.schema.names:
+        return merge(inserted_alone, rows)
+    # Of records that are not combined, those that move meet the stored one all the same.
+    keys = rows.column(RECORD_KEY)
+    moving = pc.is_in(keys, value_set=one_array(keys.filter(rows.column(STORED_IN).is_valid())))
+    parts = [merge(folded_alone, rows.filter(moving)), merge(inserted_alone, rows.filter(pc.invert(moving)))]
+    return pa.concat_tables(parts)
+
+
+def _made_by(
+    context: WriteContext,
+    make: Callable[[pa.Table, MergeRule, np.ndarray | None, str | None], pa.Table],
+    rows: pa.Table,
+) -> pa.Table:
+    return make(_plain(context, rows), context.rule, _kinds(context, rows), context.ordering_field)
+
+
+def _plain(context: WriteContext, rows: pa.Table) -> pa.Table:
+    """Rows without what says where they go, which is nothing to a merge of the user's."""
+    return rows.select(context.row_schema().names)
+
+
+def _kinds(context: WriteContext, rows: pa.Table) -> np.ndarray | None:
+    """Kind of each row, `STORED` for stored records."""
+    kinds = record_kinds(context, rows)
+    if STORED_IN not in rows.schema.names:
+        return kinds
+    stored = rows.column(STORED_IN).is_valid().to_numpy()
+    return np.where(stored, np.uint8(STORED), np.uint8(DATA) if kinds is None else kinds)
+
+
+def _one_per_key(context: WriteContext, rows: pa.Table) -> pa.Table:
     keys = rows.column(RECORD_KEY)
     rule = context.rule
-    if rule.custom and not context.delete_all:
-        if bucket.kind in (MERGE, APPEND):
-            return rows  # all of them meet the stored row, one after the other
-        return folded_alone(rows, rule, record_kinds(context, rows), context.ordering_field)
     ordering = None
     if context.combine and context.ordering_field and not context.delete_all:
         ordering = ordering_column(rows, context.ordering_field, context.rule.sequence)
@@ -308,9 +372,9 @@ def _merge(
     if context.rule.against_stored != Order.LATER and not context.delete_all and context.ordering_field:
         ordering = ordering_column(rows, context.ordering_field, context.rule.sequence)
     incoming = Incoming(
-        rows=rows,
+        rows=_plain(context, rows) if context.rule.custom else rows,
         rule=context.rule,
-        kinds=record_kinds(context, rows),
+        kinds=_kinds(context, rows),
         ordering=ordering.combine_chunks() if isinstance(ordering, pa.ChunkedArray) else ordering,
         ordering_field=context.ordering_field,
         event_time=_event_times(context, rows),

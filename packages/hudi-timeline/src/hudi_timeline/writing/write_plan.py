@@ -64,7 +64,6 @@ from hudi_timeline.writing import bucket_index, keys
 from hudi_timeline.writing.bulk_insert_sort import user_function
 from hudi_timeline.writing.engine import TABLE, BulkOrder, Engine, PrepareTask
 from hudi_timeline.writing.index_choice import (
-    check_merge,
     choose_index,
     index_to_record,
     moves_records,
@@ -322,7 +321,6 @@ def plan_for(
     rule = _rule(config, old, storage, key_spec, schema, ordering)
     if snapshot is not None:
         rule = with_defaults_of_table(rule, snapshot)
-    check_merge(index, rule, (merge, old.payload_class if old else None), recorded, table=storage.uri)
     if operation == "insert_overwrite" and config.overwrite_mode == "STATIC":
         warnings = (
             *warnings,
