@@ -52,6 +52,13 @@ def storage(tmp_path):
 
 
 @pytest.mark.parametrize("base", [True, False])
+def test_keys_are_those_of_merged_records(storage, base):
+    slices = slice_of(storage, [records([("l", 1, "log"), ("a", 9, "log")], "100")], base=base)
+    found = [k for keys in slices.keys(storage, GROUP) for k in keys.to_pylist()]
+    assert sorted(set(found)) == (["a", "b", "c", "l"] if base else ["a", "l"])
+
+
+@pytest.mark.parametrize("base", [True, False])
 def test_what_is_read_is_there_until_a_log_changes_it(storage, base):
     first = records([("l", 1, "log"), ("m", 1, "log")], "100")
     slices = slice_of(storage, [first], base=base)

@@ -185,6 +185,8 @@ class LookupTask:
         instead: a sentence on what is looked into instead of the metadata table, and why; "" for nothing.
         footers: of BLOOM: what the metadata table says of the files; None: their footers are read.
         slices: of prepped rows: those with logs, whose merged records they must be; None where there are none.
+        alone: slices that have log files alone, and whose merged records have the keys that are looked for: among the
+            files they are those without a name; None where there are none.
     """
 
     index: str = SIMPLE
@@ -209,6 +211,7 @@ class LookupTask:
     instead: str = ""
     footers: MetadataFooters | None = None
     slices: LoggedSlices | None = None
+    alone: LoggedSlices | None = None
 
     def looking(self) -> LookupTask:
         """The look-up of keys themselves, which a bucket index does not make."""
@@ -444,6 +447,8 @@ class FileLookup:
     def find(self, file: BaseFile, compare: np.ndarray | None = None) -> KeyMatches:
         """Keys found in a file, reading only key columns, and the ordering field where needed.
 
+        Of a file group that has log files alone (a file without a name) keys are those of its merged records.
+
         Args:
             compare: per incoming row, whether it moves if it is in this file: such rows are compared with the
                 stored ones.
@@ -454,6 +459,8 @@ class FileLookup:
         none = np.empty(0, dtype=np.int64)
         if not self.index.rows:
             return KeyMatches(MAYBE, none)
+        if not file.name:
+            return self._find_in_logs(file)
         asked = None
         if self._bloom is not None:
             left = self._candidates(file, self._bloom)
@@ -466,6 +473,17 @@ class FileLookup:
         rows = np.unique(at[at >= 0])
         verdict = HELD if held else MAYBE if len(rows) else MISSED
         return KeyMatches(verdict, rows, self.staying(file, rows, compare))
+
+    def _find_in_logs(self, file: BaseFile) -> KeyMatches:
+        """Keys found in a file group that has log files alone."""
+        found = np.zeros(self.index.rows, dtype=bool)
+        if self.task.alone is not None:
+            self.compared[:] = True
+            for keys in self.task.alone.keys(self.storage, (file.partition, file.file_id)):
+                at = self.index.find(keys)
+                found[at[at >= 0]] = True
+        rows = np.flatnonzero(found)
+        return KeyMatches(MAYBE if len(rows) else MISSED, rows)
 
     def _keys_of(self, file: BaseFile) -> tuple[pa.Array | pa.ChunkedArray, bool]:
         """Keys of a file, and whether they were kept from before."""

@@ -203,7 +203,9 @@ def _tag_global(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], 
 
     def find(candidate: _Candidate) -> KeyMatches:
         code, file = candidate
-        return lookup.find(file, leaves(code) if task.compares_stored else None)
+        found = lookup.find(file, leaves(code) if task.compares_stored else None)
+        lookup.check_base(file, found.rows, leaves(code))
+        return found
 
     places = lookup.places(pool)
     told = np.zeros(rows.num_rows, dtype=bool)

@@ -1,5 +1,6 @@
 """Indexes on Spark leave what the same writes without a JVM leave, file by file."""
 
+import json
 import random
 
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pytest
 import hudi_spark
 from hudi_format.errors import CorruptFileError
 from hudi_format.model import BaseFile
+from hudi_format.storage.open import open_storage
 from hudi_index import record_index
 from hudi_spark.writing import engine, key_lookup
 from hudi_spark.writing.key_lookup import deal
@@ -209,6 +211,33 @@ def test_workers_keep_the_keys_of_files_that_they_have_read(spark, tmp_path):
         # Which worker has what is Spark's affair.
         assert result.lookup.opened + result.lookup.held == result.lookup.files == n + 1
     assert len(content(path)) == 9
+
+
+@pytest.mark.req("IX-05")
+@pytest.mark.parametrize("index", ["BLOOM", "SIMPLE", "GLOBAL_BLOOM"])
+def test_keys_of_log_files_without_a_base_file_are_found(spark, tmp_path, index, monkeypatch):
+    monkeypatch.setattr(engine, "SENT_KEYS", 0)  # where base files alone would be asked by Spark's join
+    path, given = str(tmp_path / "t"), {**options(index, **SMALL), **ON_READ}
+    for ts in (1, 2):
+        save(spark, path, [(k, "a", ts, "old", "") for k in ("k1", "k2")], "upsert", given)
+    # The log file of the second write stays alone, as Flink's writers begin file groups.
+    storage = open_storage(path)
+    first, second = HudiTable.open(path).timeline.completed_writes()
+    commit = json.loads(storage.read(second.path))
+    (stat,) = commit["partitionToWriteStats"]["a"]
+    name = f".{stat['fileId']}_{second.time}.log.1_{stat['path'].rpartition('_')[2]}"
+    storage.create(f"a/{name}", storage.read(stat["path"]))
+    for entry in storage.list("a"):
+        if entry.name.endswith(".parquet") or entry.name == stat["path"].rpartition("/")[2]:
+            storage.delete(f"a/{entry.name}")
+    for entry in storage.list(".hoodie"):
+        if entry.name.startswith(first.time):
+            storage.delete(f".hoodie/{entry.name}")
+    stat |= {"path": f"a/{name}", "prevCommit": second.time, "baseFile": "", "logFiles": [name]}
+    storage.publish(second.path, json.dumps(commit).encode())
+    result = save(spark, path, [("k1", "a", 3, "new", ""), ("n", "a", 3, "new", "")], "upsert", given)
+    assert (result.updated, result.inserted, result.lookup.opened) == (1, 1, 1)
+    assert [(r[2], r[5]) for r in content(path)] == [("k1", "new"), ("k2", "old"), ("n", "new")]
 
 
 @pytest.mark.req("WR-20")

@@ -1,7 +1,10 @@
+import json
+
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import DuplicateKeyError
+from hudi_format.errors import DuplicateKeyError, UnsupportedError
+from hudi_format.storage.open import open_storage
 from hudi_index import lookup
 from hudi_timeline import HudiTable
 from hudi_timeline.writing import latest_slices
@@ -135,3 +138,86 @@ def test_a_write_reads_the_plan_of_a_pending_compaction_once_for_its_own_use(tmp
     monkeypatch.setattr(latest_slices, "pending_compactions", lambda s: asked.append(1) or real(s))
     t.upsert(rows(("1", "a", 3, 11.0)), options={**LOGS, "hoodie.compact.inline": "false"})
     assert asked == [1]
+
+
+# --- file groups that have log files alone -----------------------------------------------------------------
+
+EVENT_TIME = {
+    "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+}
+KINDS = ("SIMPLE", "BLOOM", "INMEMORY", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX")
+
+
+def logs_alone(path, index, **options):
+    """A table of one file group that has a log file alone, as Flink's writers begin them, and one with a base file."""
+    t = HudiTable.create(
+        str(path), SCHEMA, name="t", table_type="MERGE_ON_READ", record_keys=["id"], partition_fields=["p"],
+        ordering_fields=["ts"], options={"hoodie.index.type": index, **options},
+    )  # fmt: skip
+    given = {**LOGS, "hoodie.index.type": index, **options}
+    t.upsert(rows(("1", "a", 1, 1.0), ("2", "a", 1, 2.0), ("3", "a", 1, 3.0)), options=given)
+    t.upsert(rows(("1", "a", 2, 1.0), ("2", "a", 2, 2.0), ("3", "a", 2, 3.0)), options=given)
+    storage = open_storage(str(path))
+    first, second = HudiTable.open(str(path)).timeline.completed_writes()
+    commit = json.loads(storage.read(second.path))
+    (stat,) = commit["partitionToWriteStats"]["a"]
+    name = f".{stat['fileId']}_{second.time}.log.1_{stat['path'].rpartition('_')[2]}"
+    storage.create(f"a/{name}", storage.read(stat["path"]))
+    gone = [stat["path"], *(f"a/{e.name}" for e in storage.list("a") if e.name.endswith(".parquet"))]
+    gone += [f".hoodie/{e.name}" for e in storage.list(".hoodie") if e.name.startswith(first.time)]
+    for one in gone:
+        storage.delete(one)
+    commit["partitionToWriteStats"]["a"] = [
+        {**stat, "path": f"a/{name}", "prevCommit": second.time, "baseFile": "", "logFiles": [name]}
+    ]
+    storage.publish(second.path, json.dumps(commit).encode())
+    t = HudiTable.open(str(path))
+    t.insert(rows(("9", "a", 1, 9.0)), options=given)
+    assert held(t) == [("1", "a", 1.0), ("2", "a", 2.0), ("3", "a", 3.0), ("9", "a", 9.0)]
+    return t, given
+
+
+@pytest.mark.req("IX-05")
+@pytest.mark.parametrize("index", KINDS)
+def test_keys_of_log_files_without_a_base_file_are_found(tmp_path, index):
+    t, given = logs_alone(tmp_path / "t", index)
+    said = t.upsert(rows(("1", "a", 3, 10.0), ("8", "a", 3, 8.0)), options=given, dry_run=True)
+    result = t.upsert(rows(("1", "a", 3, 10.0), ("8", "a", 3, 8.0)), options=given)
+    assert (said.updated, said.inserted) == (result.updated, result.inserted) == (1, 1)
+    assert t.delete(pa.table({"id": ["2"], "p": ["a"]}), options=given).deleted == 1
+    assert held(t) == [("1", "a", 10.0), ("3", "a", 3.0), ("8", "a", 8.0), ("9", "a", 9.0)]
+    with pytest.raises(DuplicateKeyError, match="1 rows have a key"):
+        t.insert(rows(("3", "a", 4, 0.0)), options={**given, "hoodie.datasource.insert.dup.policy": "fail"})
+    dropped = t.insert(
+        rows(("3", "a", 4, 0.0), ("2", "a", 4, 22.0)),
+        options={**given, "hoodie.datasource.insert.dup.policy": "drop"},
+    )
+    assert dropped.inserted == 1
+    t.upsert(rows(("2", "a", 5, 23.0), ("1", "a", 5, 11.0)), options=given)
+    after = [("1", "a", 11.0), ("2", "a", 23.0), ("3", "a", 3.0), ("8", "a", 8.0), ("9", "a", 9.0)]
+    assert held(t) == after
+    t.compact(options=given)
+    t.upsert(rows(("3", "a", 6, 3.5)), options=given)
+    assert held(t) == [(i, p, 3.5 if i == "3" else v) for i, p, v in after]
+
+
+@pytest.mark.req("IX-05")
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+def test_records_move_out_of_log_files_alone_where_their_values_do_not_count(tmp_path, index):
+    t, given = logs_alone(tmp_path / "t", index)
+    t.upsert(rows(("1", "b", 3, 10.0)), options=given)
+    assert held(t) == [("1", "b", 10.0), ("2", "a", 2.0), ("3", "a", 3.0), ("9", "a", 9.0)]
+    t, given = logs_alone(tmp_path / "u", index, **EVENT_TIME)
+    before = held(t)
+    with pytest.raises(UnsupportedError, match="log files alone"):
+        t.upsert(rows(("1", "b", 3, 10.0)), options=given)
+    assert held(t) == before
+    t.upsert(rows(("1", "a", 3, 10.0)), options=given)
+    assert held(t)[0] == ("1", "a", 10.0)
+
+
+@pytest.mark.req("IX-05")
+def test_virtual_keys_of_log_files_without_a_base_file_are_found(tmp_path):
+    t, given = logs_alone(tmp_path / "t", "SIMPLE", **{"hoodie.populate.meta.fields": "false"})
+    assert t.upsert(rows(("1", "a", 3, 10.0)), options=given).updated == 1
+    assert held(t) == [("1", "a", 10.0), ("2", "a", 2.0), ("3", "a", 3.0), ("9", "a", 9.0)]

@@ -6,7 +6,7 @@ record that was read is still there as it was where the merged record of its key
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from hudi_format.file_slice.reader import SliceMerge, read_file_slice
 from hudi_format.keygen.record_keys import to_text
 from hudi_format.log.corruption import CommittedRange
 from hudi_format.merge.key_index import KeyIndex
+from hudi_format.merge.record_merger import one_array
 from hudi_format.model import FileSlice
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, RECORD_KEY
 from hudi_format.storage.protocol import Storage
@@ -68,6 +69,19 @@ class LoggedSlices:
         slices = {g: self.slices[g] for g in groups}
         paths = {f.path for s in slices.values() for f in s.log_files}
         return replace(self, slices=slices, committed={p: r for p, r in self.committed.items() if p in paths})
+
+    def keys(self, storage: Storage, group: tuple[str, str]) -> Iterator[pa.Array]:
+        """Record keys of a slice's merged records, deleted ones left out.
+
+        Raises:
+            as `read_file_slice`.
+        """
+        columns = list(self.merge.key_columns)
+        stored = read_file_slice(
+            storage, self.slices[group], self.merge, self.schema, columns=columns, committed=self.committed
+        )
+        for batch in stored:
+            yield one_array(self.merge.keys(pa.Table.from_batches([batch]))).cast(pa.string())
 
     def unchanged(self, storage: Storage, group: tuple[str, str], rows: pa.Table) -> np.ndarray:
         """Mask of rows (bool) that have the version of the merged record of their key.

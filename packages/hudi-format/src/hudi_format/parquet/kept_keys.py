@@ -69,3 +69,6 @@ class KeptKeys:
 
 
 KEPT = KeptKeys()
+
+
+__all__ = ["KEPT", "KeptKeys"]

@@ -296,8 +296,9 @@ class SparkEngine:
             given = frame.rows.count()
         few = given <= BROADCAST_ROWS
         sent = given * min(self.parallelism, len(latest))
-        # Which keys a log has deleted is for workers to see.
-        by_workers = task.uses_filters or task.keeps_keys or sent <= SENT_KEYS or task.logged is not None
+        # Which keys a log has, or has deleted, is for workers to see.
+        logs = task.logged is not None or task.alone is not None
+        by_workers = task.uses_filters or task.keeps_keys or sent <= SENT_KEYS or logs
         if task.is_global or (latest and by_workers):
             stages = self._stages(frame.rows, given) if self._counts_keys else None
             self._lookup = Lookup(self._spark, storage, task, self.parallelism, given, stages)

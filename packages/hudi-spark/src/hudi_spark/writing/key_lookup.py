@@ -354,7 +354,7 @@ class FindInPartitions:
                 lookups[code] = FileLookup(self.storage, keys, self.task), ids[mine]
             lookup, mine_ids = lookups[code]
             found = lookup.find(file)
-            verdicts[file.path] = found.verdict
+            verdicts[_name(file)] = found.verdict
             if len(found.rows):
                 at = with_equal_keys(found.rows, lookup.same_keys)
                 at, dead = _counting(lookup, file, at)
@@ -400,8 +400,12 @@ class FindEverywhere:
         codes, known = _codes(rows)
         verdicts: dict[str, str] = {}
         for file in self.groups[slot]:
-            found = lookup.find(file, codes != known.get(file.partition, -1) if compares else None)
-            verdicts[file.path] = found.verdict
+            elsewhere = codes != known.get(file.partition, -1)
+            found = lookup.find(file, elsewhere if compares else None)
+            lookup.check_base(
+                file, found.rows, elsewhere if task.update_partition else np.zeros(len(codes), bool)
+            )
+            verdicts[_name(file)] = found.verdict
             if not len(found.rows):
                 continue
             at = with_equal_keys(found.rows, lookup.same_keys)
@@ -472,7 +476,7 @@ class FindByIndex:
             rest, verdicts = lookup.among(told.doubted), {}
             for file in (f for of in self.files.values() for f in of):
                 found = rest.find(file)
-                verdicts[file.path] = found.verdict
+                verdicts[_name(file)] = found.verdict
                 if len(found.rows):
                     alive = told.doubted[found.rows[~rest.deleted(file, found.rows)]]
                     group = (file.partition, file.file_id)
@@ -485,7 +489,7 @@ class FindByIndex:
                 yield marks(found_type(task), ROW_ID, ids[with_equal_keys(at, lookup.same_keys)], TOLD)
             yield marks(found_type(task), ROW_ID, ids[_compared(lookup)], COMPARED)
         codes, known = _codes(rows)
-        bases = {(f.partition, f.file_id): f for of in self.files.values() for f in of}
+        bases = {(f.partition, f.file_id): f for of in self.files.values() for f in of if f.name}
         for (partition, file_id), mine in held.items():
             base = bases.get((partition, file_id))
             file = base or BaseFile(partition, "", file_id, "")  # it may have logs alone
@@ -496,6 +500,11 @@ class FindByIndex:
             if stays is not None:
                 stays = np.isin(at, with_equal_keys(mine[stays], lookup.same_keys))
             yield place_batch(task, rows, at, file, stays)
+
+
+def _name(file: BaseFile) -> str:
+    """What tells a file apart; one without a name is a file group."""
+    return file.path if file.name else f"{file.partition}/{file.file_id}"
 
 
 def _compared(lookup: FileLookup) -> np.ndarray:

@@ -50,6 +50,16 @@ class LatestSlices:
         """Base files by partition: where the indexes look for keys."""
         return {p: [s.base_file for s in of if s.base_file is not None] for p, of in self.slices.items()}
 
+    def candidates(self, task: LookupTask) -> dict[str, list[BaseFile]]:
+        """Files by partition that a look-up looks for keys in.
+
+        A file group that has log files alone is a file without a name, where the task reads its keys.
+        """
+        files = self.base_files
+        for (partition, file_id), one in (task.alone.slices if task.alone is not None else {}).items():
+            files.setdefault(partition, []).append(BaseFile(partition, "", file_id, one.base_instant))
+        return files
+
     def look_up(
         self, plan: Plan, snapshot: TableSnapshot, *, keys: bool = False, after: LookupTask | None = None
     ) -> LookupTask:
@@ -71,9 +81,10 @@ class LatestSlices:
             task = with_footers(task, self.base_files, snapshot)
         every = {(s.partition, s.file_id): s for of in self.slices.values() for s in of if s.log_files}
         logs = {s.base_file.path: s.log_files for s in every.values() if s.base_file is not None}
-        if not (every if task.prepped else logs):
+        if not every:
             return task
         table = snapshot.schema
+        alone = {g: s for g, s in every.items() if s.base_file is None}
         schema = with_meta(table) if snapshot.config.populate_meta_fields else table
         planned = {
             b.path for of in self.base_files.values() for b in of if (b.partition, b.file_id) in self.pending
@@ -82,6 +93,11 @@ class LatestSlices:
         if task.prepped:  # the only ones that look at no keys
             slices = LoggedSlices(every, merge, schema, self.committed)
             return replace(task, slices=slices.after(None if after is None else after.slices))
+        # Other engines begin file groups so; the indexes of Apache Hudi on Spark look into base files alone.
+        if alone and task.bucket is None:
+            task = replace(task, alone=LoggedSlices(alone, merge, schema, self.committed))
+        if not logs:
+            return task
         logged = LoggedFiles(logs, merge, schema, self.committed, frozenset(planned))
         meets = task.compares_stored or task.takes_values_along
         if meets and history_file(snapshot):

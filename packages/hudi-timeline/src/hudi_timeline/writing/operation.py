@@ -464,7 +464,8 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
             task = lookup_task(plan)
             now = plan.snapshot.reloaded()
             known = LatestSlices.of(now, None if task.is_global else sorted(counts))
-            refuse_known_keys(engine, frame, plan, known.base_files, known.look_up(plan, now, keys=True))
+            task = known.look_up(plan, now, keys=True)
+            refuse_known_keys(engine, frame, plan, known.candidates(task), task)
     before = None
     if plan.snapshot is not None and plan.config.prepped and plan.operation in LOOKS_UP:
         with phases("tag"):  # to refuse it before it begins
@@ -494,8 +495,8 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         with phases("list"):
             everywhere = looks_up and lookup_task(plan).is_global
             latest = LatestSlices.of(snapshot, None if everywhere else sorted(counts))
-            files, task = latest.base_files, latest.look_up(plan, snapshot, keys=fails, after=before)
-            task = seeded(task, context)
+            task = seeded(latest.look_up(plan, snapshot, keys=fails, after=before), context)
+            files = latest.candidates(task)
         if fails:
             with phases("tag"):  # again: another writer may have been there
                 tagged = refuse_known_keys(engine, frame, plan, files, task)
@@ -512,7 +513,10 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
             among = partial(engine.deleted_keys, given, task=lookup_task(plan))
             run.looked = LookedUp.of(plan, among, dropped)
         looked_up = engine.looked_up if looks_up else None
-        transaction.warnings += (*advice(plan.storage, files, looked_up), *about_lookup(task, looked_up))
+        transaction.warnings += (
+            *advice(plan.storage, latest.base_files, looked_up),
+            *about_lookup(task, looked_up),
+        )
         return _finish(run, transaction, table, stats, lookup=looked_up)
 
 

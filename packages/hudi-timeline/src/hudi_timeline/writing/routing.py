@@ -188,7 +188,7 @@ def preview(
         latest = LatestSlices.of(snapshot, None if everywhere else sorted(counts))
         if looks_up:
             asked = latest.look_up(plan, snapshot)
-            frame = engine.tag(frame, plan.storage, latest.base_files, asked)
+            frame = engine.tag(frame, plan.storage, latest.candidates(asked), asked)
             looked_up = engine.looked_up
             warnings += about_lookup(asked, looked_up)
     elif plan.bucket is not None and frame is not None:
