@@ -25,7 +25,7 @@ ONE_OF = {
     "test_operations": 4,
 }
 # The longest tests: the first of so many cases of each here, the others in the long form (`-m slow`).
-CASES_IN_CI = {"test_keys": 2, "test_validation": 2, "test_key_lookup": 2, "test_key_stages": 2}
+CASES_IN_CI = {"test_keys": 2, "test_validation": 2, "test_key_lookup": 3, "test_key_stages": 2}
 # Tests of these files are about writes and services, whose work is done by the same workers on every version.
 ONE_VERSION_FILES = {
     "test_bucket_index",
