@@ -5,7 +5,9 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_format.storage.open import open_storage
+from hudi_index.bucket import BucketIndex
 from hudi_timeline import HudiTable, table_config
+from hudi_timeline.file_system_view import snapshot
 from hudi_timeline.file_system_view.bucket_files import bucket_choice
 from hudi_timeline.file_system_view.snapshot import open_snapshot
 
@@ -165,3 +167,28 @@ def test_two_file_groups_of_one_bucket_are_both_read(tmp_path):
     assert choice.dropped([*twice, ("b", f"{(number + 1) % 16:08d}-z")], snapshot) == {
         ("b", f"{(number + 1) % 16:08d}-z")
     }
+
+
+@pytest.mark.req("IX-28")
+@pytest.mark.parametrize("after", [4, 1])
+def test_a_read_finds_its_key_where_buckets_got_another_number_between_its_looks(
+    tmp_path, monkeypatch, after
+):
+    options = {"hoodie.index.type": "BUCKET", NUMBER: "6"}
+    table = HudiTable.create(str(tmp_path / "t"), SCHEMA, record_keys=["id"], name="t", options=options)
+    table.upsert(rows(IDS))
+    of = BucketIndex(6, ("id",)).of(pa.array(IDS)).tolist()
+    key = next(i for i, n in zip(IDS, of, strict=True) if n == 5)  # no bucket of this number is left
+    other, load, done = HudiTable.open(table.uri), snapshot.load, []
+
+    def loading(storage):
+        config = load(storage)
+        if not done:
+            done.append(True)
+            assert other.resize_buckets(after, overwrite=True).instant
+        return config
+
+    monkeypatch.setattr(snapshot, "load", loading)
+    found = table.read(["id"], f"id = '{key}'").to_arrow().column("id").to_pylist()
+    assert done
+    assert found == [key]

@@ -26,10 +26,13 @@ from hudi_index.lookup import BUCKET
 from hudi_timeline.file_system_view.bucket_settings import last_resize, recorded_settings, unsettled_resize
 from hudi_timeline.file_system_view.hashing_rings import is_seen, with_rings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.table_config import INDEX, TableConfig
+from hudi_timeline.options.file_options import HASH_FIELDS, NUM_BUCKETS
+from hudi_timeline.table_config import BUCKET_RESIZES, BUCKET_RESIZING, INDEX, TableConfig, load
 
 MOST_VALUES = 10_000
 """Keys above which a filter is not looked at: they are in most buckets."""
+# What a resize of all buckets changes.
+_RENUMBERED = (INDEX, str(NUM_BUCKETS), str(HASH_FIELDS), BUCKET_RESIZING, BUCKET_RESIZES)
 # Ranges between so many values are shown to be empty.
 _PROVED = 100
 
@@ -56,7 +59,7 @@ class BucketChoice:
         None of a partition whose file ids contradict the index: one that is no bucket of it, or two of one bucket; none
         where hashing metadata cannot be read, nor where the snapshot shows the file groups of before a resize.
         """
-        if not is_seen(snapshot, self.resized):
+        if not is_seen(snapshot, self.resized) or not self._is_settled(snapshot):
             return frozenset()
         by_partition: dict[str, set[str]] = {}
         for partition, file_id in groups:
@@ -78,6 +81,19 @@ class BucketChoice:
                 continue
             out.update((partition, i) for i, number in numbers.items() if number not in wanted)
         return frozenset(out)
+
+    def _is_settled(self, snapshot: TableSnapshot) -> bool:
+        """Whether the number of buckets is still that of the properties once the file groups are listed.
+
+        Properties are read before the timeline: a resize in between gives file groups of another number.
+        """
+        if type(self.index) is not BucketIndex:  # others go by the snapshot's own hashing metadata
+            return True
+        try:
+            now = load(snapshot.storage).properties
+        except HudiError:  # for whoever reads the files to say
+            return False
+        return all(now.get(key) == snapshot.config.properties.get(key) for key in _RENUMBERED)
 
 
 def bucket_choice(

@@ -88,6 +88,8 @@ def check(
     if changes.undone or set(changes.properties) - {INDEX}:
         raise changes.conflict("its files were written for what was there before", table=storage.uri,
                                instant=instant)  # fmt: skip
+    if changes.untold:
+        raise changes.conflict("what it wrote is not told any more", table=storage.uri, instant=instant)
     commits = {rival: now.commits.get(rival) for rival in changes.written}
     ours = ConcurrentOperation(
         instant,

@@ -118,7 +118,7 @@ def _settle(
     changes = known.changes(now.config, timeline)
     others = [i for i in changes.written if i != own]
     met = [i for i in others if _meets(now.commits.get(i), metadata)]
-    if not (met or changes.undone or changes.restores or changes.properties):
+    if not (met or changes.undone or changes.restores or changes.properties or changes.untold):
         return ""
     zone = zone_of(now.config.timezone)
     published = completion_ms(own, zone)

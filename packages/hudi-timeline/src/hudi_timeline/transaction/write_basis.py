@@ -33,20 +33,23 @@ class Changes:
         undone: writes that were completed then, and were rolled back since.
         restores: times of restores that were begun since then.
         properties: keys of hoodie.properties with another value, sorted.
+        untold: writes that were open then and are gone from before the oldest active one: they were completed and
+            archived, or rolled back, and what they did is not told.
     """
 
     written: tuple[Instant, ...] = ()
     undone: tuple[str, ...] = ()
     restores: tuple[str, ...] = ()
     properties: tuple[str, ...] = ()
+    untold: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.written or self.undone or self.restores or self.properties)
+        return bool(self.written or self.undone or self.restores or self.properties or self.untold)
 
     @property
     def rival(self) -> str:
         """Newest instant of a change; "" for a change to hoodie.properties only."""
-        return max((*(i.time for i in self.written), *self.restores), default="")
+        return max((*(i.time for i in self.written), *self.restores, *self.untold), default="")
 
     def __str__(self) -> str:
         parts = [f"{i.action} {i.time} was completed" for i in self.written[-_SHOWN:]]
@@ -55,6 +58,7 @@ class Changes:
         parts += [f"the table was restored by {t}" for t in self.restores]
         if not self.restores:
             parts += [f"{t} was rolled back" for t in self.undone[-_SHOWN:]]
+        parts += [f"{t}, which was open, has left the timeline" for t in self.untold[-_SHOWN:]]
         if self.properties:
             parts.append(f"hoodie.properties changed ({', '.join(self.properties)})")
         return ", ".join(parts)
@@ -82,11 +86,13 @@ class Basis:
         properties: of hoodie.properties, what a write looks at.
         writes: times of the completed writes.
         restores: times of the restores, in any state.
+        open: times of the pending writes.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict)
     writes: frozenset[str] = frozenset()
     restores: frozenset[str] = frozenset()
+    open: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, config: TableConfig, timeline: Timeline) -> Basis:
@@ -95,6 +101,7 @@ class Basis:
             {k: v for k, v in config.properties.items() if k not in _NOT_LOOKED_AT},
             frozenset(i.time for i in timeline.completed_writes()),
             frozenset(i.time for i in timeline.of(RESTORE)),
+            frozenset(i.time for i in timeline.pending_writes()),
         )
 
     def changes(self, config: TableConfig, timeline: Timeline) -> Changes:
@@ -114,6 +121,7 @@ class Basis:
             tuple(sorted(t for t in self.writes - now.writes if not oldest or t >= oldest)),
             tuple(sorted(now.restores - self.restores)),
             tuple(sorted(k for k in keys if self.properties.get(k) != now.properties.get(k))),
+            tuple(sorted(t for t in self.open - now.open - now.writes if t < oldest)),
         )
 
 

@@ -361,8 +361,10 @@ class ReadRows:
         Raises:
             MissingFileError, CorruptFileError, StorageError: reading what the table lists.
         """
-        if stale.undone or stale.restores or stale.properties or plan.index in GLOBAL_KINDS:
+        if stale.undone or stale.restores or stale.properties or stale.untold or plan.index in GLOBAL_KINDS:
             return False
+        if max(self.basis.writes, default="") < now.timeline.first_active:
+            return False  # what others did since may be archived by now
         if plan.config.transaction.mode not in OVERLAPPING or now.schema != self.scan.snapshot.schema:
             return False
         commits = [now.commits.get(i) for i in stale.written]

@@ -143,7 +143,7 @@ def _check_ours(
     before, time = begun.snapshot, begun.time
     changes = Basis.of(before.config, before.timeline).changes(snapshot.config, snapshot.timeline)
     earlier = tuple(i.time for i in changes.written if i.time < time)
-    if changes.undone or changes.restores or changes.properties or earlier:
+    if changes.undone or changes.restores or changes.properties or changes.untold or earlier:
         raise changes.conflict(
             "the files were merged for what was there before; the plan is still there",
             table=context.storage.uri,

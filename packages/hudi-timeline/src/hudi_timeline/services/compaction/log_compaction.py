@@ -380,7 +380,7 @@ def _check_ours(
     refuse_taken_away(context, begun, snapshot, stats)
     storage, time, before = context.storage, begun.time, begun.snapshot
     changes = Basis.of(before.config, before.timeline).changes(snapshot.config, snapshot.timeline)
-    if changes.undone or changes.restores or changes.properties:
+    if changes.undone or changes.restores or changes.properties or changes.untold:
         raise changes.conflict(
             "the log blocks were merged for what was there before",
             table=storage.uri,
