@@ -185,8 +185,9 @@ class LookupTask:
         instead: a sentence on what is looked into instead of the metadata table, and why; "" for nothing.
         footers: of BLOOM: what the metadata table says of the files; None: their footers are read.
         slices: of prepped rows: those with logs, whose merged records they must be; None where there are none.
-        alone: slices that have log files alone, and whose merged records have the keys that are looked for: among the
-            files they are those without a name; None where there are none.
+        alone: slices whose keys are not all in a base file, as they have log files alone or inserts in them, and whose
+            merged records have the keys that are looked for: among the files they are those without a name; None where
+            there are none.
     """
 
     index: str = SIMPLE
@@ -447,7 +448,7 @@ class FileLookup:
     def find(self, file: BaseFile, compare: np.ndarray | None = None) -> KeyMatches:
         """Keys found in a file, reading only key columns, and the ordering field where needed.
 
-        Of a file group that has log files alone (a file without a name) keys are those of its merged records.
+        Of a file without a name, a file group of `LookupTask.alone`, keys are those of its merged records.
 
         Args:
             compare: per incoming row, whether it moves if it is in this file: such rows are compared with the
@@ -475,7 +476,7 @@ class FileLookup:
         return KeyMatches(verdict, rows, self.staying(file, rows, compare))
 
     def _find_in_logs(self, file: BaseFile) -> KeyMatches:
-        """Keys found in a file group that has log files alone."""
+        """Keys found among the merged records of a file group."""
         found = np.zeros(self.index.rows, dtype=bool)
         if self.task.alone is not None:
             self.compared[:] = True
@@ -515,7 +516,7 @@ class FileLookup:
         return self._staying(file, rows)
 
     def check_base(self, file: BaseFile, rows: np.ndarray, moves: np.ndarray) -> None:
-        """Refuse to move records from a file group without base file, where their values count.
+        """Refuse records of a file group without base file, where their stored values count.
 
         Args:
             file: with the name "" where the file group has none.
@@ -524,11 +525,13 @@ class FileLookup:
         Raises:
             UnsupportedError: the file group.
         """
-        needed = self.task.compares_stored or self.task.takes_values_along
-        if needed and not file.name and moves[rows].any():
+        if file.name or not len(rows):
+            return
+        moving = self.task.compares_stored or self.task.takes_values_along
+        if self.task.merges_beside_logs or (moving and moves[rows].any()):
             raise UnsupportedError(
-                f"records move from the file group {file.file_id} of {file.partition!r}, which has log files "
-                f"alone, and {self.task.rule.name} needs their stored values",
+                f"records are in the file group {file.file_id} of {file.partition!r}, which has log files alone or "
+                f"inserts in them, and {self.task.rule.name} needs their stored values",
                 table=self.storage.uri,
                 remedy="compact the table first.",
             )

@@ -221,3 +221,68 @@ def test_virtual_keys_of_log_files_without_a_base_file_are_found(tmp_path):
     t, given = logs_alone(tmp_path / "t", "SIMPLE", **{"hoodie.populate.meta.fields": "false"})
     assert t.upsert(rows(("1", "a", 3, 10.0)), options=given).updated == 1
     assert held(t) == [("1", "a", 10.0), ("2", "a", 2.0), ("3", "a", 3.0), ("9", "a", 9.0)]
+
+
+def key_in_log(path, index):
+    """A slice with "1" and "2" in its base file and an insert of "3" in its log, as Flink fills small files."""
+    t = HudiTable.create(
+        str(path), SCHEMA, name="t", table_type="MERGE_ON_READ", record_keys=["id"], partition_fields=["p"],
+        ordering_fields=["ts"], options={"hoodie.index.type": index},
+    )  # fmt: skip
+    given = {**LOGS, "hoodie.index.type": index, "hoodie.parquet.small.file.limit": "0"}
+    t.upsert(rows(("1", "a", 1, 1.0), ("2", "a", 1, 2.0)), options=given)
+    t.upsert(rows(("3", "a", 1, 0.0)), options=given)
+    t.upsert(rows(("3", "a", 2, 3.0)), options=given)
+    storage = open_storage(str(path))
+    first, second, third = HudiTable.open(str(path)).timeline.completed_writes()
+    (base,), (gone,) = (
+        json.loads(storage.read(i.path))["partitionToWriteStats"]["a"] for i in (first, second)
+    )
+    commit = json.loads(storage.read(third.path))
+    (stat,) = commit["partitionToWriteStats"]["a"]
+    name = f".{base['fileId']}_{first.time}.log.1_{stat['path'].rpartition('_')[2]}"
+    storage.create(f"a/{name}", storage.read(stat["path"]))
+    left = [f".hoodie/{e.name}" for e in storage.list(".hoodie") if e.name.startswith(second.time)]
+    for one in (stat["path"], gone["path"], *left):
+        storage.delete(one)
+    inserted = {
+        "fileId": base["fileId"], "path": f"a/{name}", "prevCommit": first.time, "logFiles": [name],
+        "baseFile": base["path"].rpartition("/")[2], "numInserts": 1, "numUpdateWrites": 0,
+    }  # fmt: skip
+    commit["partitionToWriteStats"]["a"] = [{**stat, **inserted}]
+    storage.publish(third.path, json.dumps(commit).encode())
+    t = HudiTable.open(str(path))
+    assert held(t) == [("1", "a", 1.0), ("2", "a", 2.0), ("3", "a", 3.0)]
+    return t, given
+
+
+@pytest.mark.req("IX-05")
+@pytest.mark.parametrize("index", KINDS)
+def test_keys_that_were_inserted_into_logs_beside_base_files_are_found(tmp_path, index):
+    t, given = key_in_log(tmp_path / "t", index)
+    given_up = {**given, "hoodie.datasource.insert.dup.policy": "fail"}
+    with pytest.raises(DuplicateKeyError, match="1 rows have a key"):
+        t.insert(rows(("3", "a", 4, 0.0)), options=given_up)
+    result = t.upsert(rows(("1", "a", 5, 10.0), ("3", "a", 5, 30.0), ("4", "a", 5, 4.0)), options=given)
+    assert (result.updated, result.inserted) == (2, 1)
+    assert held(t) == [("1", "a", 10.0), ("2", "a", 2.0), ("3", "a", 30.0), ("4", "a", 4.0)]
+    assert t.delete(pa.table({"id": ["3", "2"], "p": ["a", "a"]}), options=given).deleted == 2
+    assert held(t) == [("1", "a", 10.0), ("4", "a", 4.0)]
+    t.compact(options=given)
+    assert held(t) == [("1", "a", 10.0), ("4", "a", 4.0)]
+    assert t.verify(deep=True) == []
+
+
+@pytest.mark.req("IX-05", "PM-15")
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+def test_records_of_logs_alone_that_would_have_to_meet_the_stored_ones_are_refused(tmp_path, index):
+    payload = "org.apache.hudi.common.model.OverwriteNonDefaultsWithLatestAvroPayload"
+    t, given = logs_alone(tmp_path / "t", index, **{"hoodie.datasource.write.payload.class": payload})
+    before = held(t)
+    with pytest.raises(UnsupportedError, match="needs their stored values") as caught:
+        t.upsert(rows(("1", "a", 3, None)), options=given)
+    assert caught.value.remedy == "compact the table first."
+    assert held(t) == before
+    t.compact(options=given)
+    t.upsert(rows(("1", "a", 3, None)), options=given)
+    assert held(t) == before

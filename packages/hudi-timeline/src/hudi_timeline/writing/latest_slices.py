@@ -14,7 +14,7 @@ from hudi_timeline.custom_index.indexed_table import with_custom_index
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slices import CommittedLogs, newest_with_ranges, pending_compactions
 from hudi_timeline.file_system_view.slice_merge import slice_merge
-from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.file_system_view.snapshot import TableSnapshot, is_base_file
 from hudi_timeline.file_system_view.table_schema import history_file
 from hudi_timeline.metadata_table.bloom_footers import with_footers
 from hudi_timeline.metadata_table.record_index import with_record_index
@@ -53,12 +53,31 @@ class LatestSlices:
     def candidates(self, task: LookupTask) -> dict[str, list[BaseFile]]:
         """Files by partition that a look-up looks for keys in.
 
-        A file group that has log files alone is a file without a name, where the task reads its keys.
+        A file group whose merged records have the keys is a file without a name.
         """
-        files = self.base_files
-        for (partition, file_id), one in (task.alone.slices if task.alone is not None else {}).items():
+        merged = task.alone.slices if task.alone is not None else {}
+        files = {p: [f for f in of if (p, f.file_id) not in merged] for p, of in self.base_files.items()}
+        for (partition, file_id), one in merged.items():
             files.setdefault(partition, []).append(BaseFile(partition, "", file_id, one.base_instant))
         return files
+
+    def _with_keys_in_logs(self, snapshot: TableSnapshot) -> dict[Group, FileSlice]:
+        """Slices whose keys are not all in their base files: those without one, and those with inserts in logs.
+
+        What a commit that was archived inserted is not told.
+        """
+        of_logs = {
+            stat.path.lstrip("/")
+            for instant in snapshot.instants
+            for stat in snapshot.commits.get(instant).stats
+            if stat.num_inserts and not is_base_file(stat.path)
+        }
+        return {
+            (one.partition, one.file_id): one
+            for of in self.slices.values()
+            for one in of
+            if one.log_files and (one.base_file is None or any(f.path in of_logs for f in one.log_files))
+        }
 
     def look_up(
         self, plan: Plan, snapshot: TableSnapshot, *, keys: bool = False, after: LookupTask | None = None
@@ -84,7 +103,6 @@ class LatestSlices:
         if not every:
             return task
         table = snapshot.schema
-        alone = {g: s for g, s in every.items() if s.base_file is None}
         schema = with_meta(table) if snapshot.config.populate_meta_fields else table
         planned = {
             b.path for of in self.base_files.values() for b in of if (b.partition, b.file_id) in self.pending
@@ -93,8 +111,8 @@ class LatestSlices:
         if task.prepped:  # the only ones that look at no keys
             slices = LoggedSlices(every, merge, schema, self.committed)
             return replace(task, slices=slices.after(None if after is None else after.slices))
-        # Other engines begin file groups so; the indexes of Apache Hudi on Spark look into base files alone.
-        if alone and task.bucket is None:
+        # Other engines insert so; the indexes of Apache Hudi on Spark look into base files alone.
+        if task.bucket is None and (alone := self._with_keys_in_logs(snapshot)):
             task = replace(task, alone=LoggedSlices(alone, merge, schema, self.committed))
         if not logs:
             return task
