@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_format.arrow import arrays
 from hudi_format.errors import CorruptFileError, LibraryError
 from hudi_format.parquet.reader import read_table
 from hudi_timeline import HudiTable
-from hudi_timeline.reading import task
 
 PACKAGES = Path(__file__).parents[3]
 UNDOES = re.compile(r"roll(ing)? the table back|roll back the instant|restore the table|to a savepoint")
@@ -68,12 +68,11 @@ def test_the_same_of_a_file_that_is_read_for_a_write(table, monkeypatch):
 
 
 def test_a_filter_that_cannot_be_evaluated_is_not_damage(table, monkeypatch):
-    class Refusing:
-        def filter(self, expression):
-            raise pa.ArrowNotImplementedError("no kernel")
+    def refuses(rows, expression):
+        raise pa.ArrowNotImplementedError("no kernel")
 
     (planned,) = table.read(filter="v > 10").plan_files()
-    monkeypatch.setattr(task.pa, "table", lambda *args, **more: Refusing())
+    monkeypatch.setattr(arrays, "filtered", refuses)
     with pytest.raises(LibraryError, match="could not evaluate the filter: no kernel"):
         list(planned.to_batches())
 
