@@ -1,9 +1,11 @@
 """Tables that the timeline's tests work on."""
 
+import shutil
 import tarfile
 from pathlib import Path
 
 import pytest
+from rival_writers import make
 
 from hudi_format.storage import stable_reads
 from hudi_format.storage.local import LocalStorage
@@ -31,6 +33,20 @@ def golden_timelines_2(tmp_path_factory):
     with tarfile.open(DATA / "timelines2.tar.xz") as archive:
         archive.extractall(folder, **SAFELY)
     return folder
+
+
+@pytest.fixture(scope="session")
+def _table_with_rivals(tmp_path_factory):
+    path = tmp_path_factory.mktemp("rivals") / "t"
+    make(str(path))
+    return path
+
+
+@pytest.fixture
+def shared_table(_table_with_rivals, tmp_path):
+    """Path of a copy of the table of `rival_writers.make`, for writers that meet."""
+    shutil.copytree(_table_with_rivals, tmp_path / "t")
+    return str(tmp_path / "t")
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,6 @@ The purpose of several writers, and the scenario that optimistic concurrency con
 "Future Work"): nobody holds up the ingest without need, and nobody starves.
 """
 
-import shutil
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -21,18 +20,10 @@ from hudi_timeline.reading.scan import Scan
 from hudi_timeline.transaction import retries
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    path = tmp_path_factory.mktemp("made") / "t"
-    make(str(path))
-    return path
-
-
 @pytest.fixture
-def path(made, tmp_path, monkeypatch):
+def path(shared_table, monkeypatch):
     monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.0)
-    shutil.copytree(made, tmp_path / "t")
-    return str(tmp_path / "t")
+    return shared_table
 
 
 def read_beside(path, monkeypatch, *keys, most=100):

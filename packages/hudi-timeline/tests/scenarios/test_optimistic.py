@@ -1,7 +1,6 @@
 """Several writers of one table under optimistic concurrency control: who retries, who waits, and what is left."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from rival_writers import RIVALS, Between, Input, make, rows, state
+from rival_writers import RIVALS, Between, Input, rows, state
 
 from hudi_format.errors import ConcurrentWriterError, InvalidOptionError, MissingFileError, WriteConflictError
 from hudi_format.storage.open import open_storage
@@ -34,18 +33,10 @@ TWICE = {**OCC, "hoodie.write.num.retries.on.conflict.failures": "2"}
 BEFORE, DURING = "before the instant", "while it writes"
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    path = tmp_path_factory.mktemp("made") / "t"
-    make(str(path))
-    return path
-
-
 @pytest.fixture
-def path(made, tmp_path, monkeypatch):
+def path(shared_table, monkeypatch):
     monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.0)
-    shutil.copytree(made, tmp_path / "t")
-    return str(tmp_path / "t")
+    return shared_table
 
 
 def changes(*keys, v):

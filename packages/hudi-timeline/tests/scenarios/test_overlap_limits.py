@@ -4,8 +4,6 @@ docs/guide/several-writers.md has these limits.  Each is there by default, as in
 it, and has an option or a read without it.
 """
 
-import shutil
-
 import pytest
 from rival_writers import DURING, GLOBAL, OCC, Between, Older, OnePartition, beside, make, rows, values
 
@@ -18,17 +16,9 @@ STRATEGY = "hoodie.write.lock.conflict.resolution.strategy"
 TWICE = "a key that both added stands in the table twice"
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    path = tmp_path_factory.mktemp("made") / "t"
-    make(str(path))
-    return path
-
-
 @pytest.fixture
-def path(made, tmp_path):
-    shutil.copytree(made, tmp_path / "t")
-    return str(tmp_path / "t")
+def path(shared_table):
+    return shared_table
 
 
 def of(path, key):

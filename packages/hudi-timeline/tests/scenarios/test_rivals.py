@@ -1,7 +1,6 @@
 """A write beside another one that changes what it was planned from: nothing of either is lost, or it is a conflict."""
 
 import json
-import shutil
 import threading
 from pathlib import Path
 
@@ -90,17 +89,9 @@ REFUSED = {"restores", "rolls back", "downgrades"}
 CONFLICTS = (ConcurrentWriterError, UnsupportedError, NotAHudiTableError)
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    path = tmp_path_factory.mktemp("made") / "t"
-    make(str(path))
-    return path
-
-
 @pytest.fixture
-def path(made, tmp_path):
-    shutil.copytree(made, tmp_path / "t")
-    return str(tmp_path / "t")
+def path(shared_table):
+    return shared_table
 
 
 def keeps(name, key):

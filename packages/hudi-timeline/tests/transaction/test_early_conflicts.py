@@ -1,11 +1,10 @@
 """Early conflict detection: a writer meets the markers of another one before it writes a file."""
 
 import json
-import shutil
 import threading
 
 import pytest
-from rival_writers import Between, make, rows, state
+from rival_writers import Between, rows, state
 
 from hudi_format.errors import ConflictingOptionError, UnsupportedError, WriteConflictError
 from hudi_timeline import HudiTable
@@ -29,18 +28,10 @@ BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"
 pytestmark = pytest.mark.req("CC-16")
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    path = tmp_path_factory.mktemp("made") / "t"
-    make(str(path))
-    return path
-
-
 @pytest.fixture
-def path(made, tmp_path, monkeypatch):
+def path(shared_table, monkeypatch):
     monkeypatch.setattr(retries, "FIRST_PAUSE_S", 0.0)
-    shutil.copytree(made, tmp_path / "t")
-    return str(tmp_path / "t")
+    return shared_table
 
 
 class Rival:
@@ -265,9 +256,11 @@ def test_the_strategy_of_timeline_servers_is_taken_for_the_direct_one(path):
 
 def test_a_file_group_that_is_marked_is_its_writers_until_that_has_ended(path, monkeypatch):
     """As a lock of the file group, which is waited for with retries: nobody else begins a file of it meanwhile."""
-    rival, before, tries = Rival(path), files(path), []
+    rival, before, tries, sleep = Rival(path), files(path), [], retries.time.sleep
 
     def pause(seconds):
+        if seconds:  # those between tries are 0.0: a commit waits for the next tick of the clock
+            return sleep(seconds)
         tries.append(files(path) == before)
         if len(tries) == 2:
             rival.transaction.commit([], schema_text=_schema_text(path))
