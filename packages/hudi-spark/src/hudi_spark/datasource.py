@@ -67,7 +67,8 @@ from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.task import ReadTask
 from hudi_timeline.table import HudiTable
 from hudi_timeline.transaction.orphans import STAGING
-from hudi_timeline.transaction.retries import retried
+from hudi_timeline.transaction.retries import LOOKUPS, retried
+from hudi_timeline.transaction.write_basis import FirstBasis
 from hudi_timeline.writing.engine import DATA
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import check, execute
@@ -247,7 +248,7 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
         finally:
             # Before the write: mode overwrite moves or deletes all that lies at the path.
             storage.delete_dir(self.folder)
-        options, mode = self.options, self.mode
+        options, mode, first = self.options, self.mode, FirstBasis()
 
         retried(
             options,
@@ -258,7 +259,9 @@ class HudiWriter(DataSourceArrowWriter):  # type: ignore[misc]
                 options,
                 mode=mode,
                 lost=lost,
+                first=first,
             ),
+            lookups=LOOKUPS,
         )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:

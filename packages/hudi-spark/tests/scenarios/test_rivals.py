@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 import pytest
-from rival_writers import LAZY, NULLS, RIVALS, Between, make, rows, state
+from rival_writers import LAZY, NULLS, RIVALS, Between, Losing, adds, make, rows, state
 
 from hudi_format.errors import WriteConflictError
 from hudi_format.schema.changes import DROPPED, schema_changes
@@ -234,6 +234,19 @@ def test_two_frames_of_new_rows_do_not_collide(save, path, monkeypatch):
     save(rows("nx"), "insert", **OCC)
     assert between.refused is None
     assert {"a", "r", "n"} == {k[0] for k in state(path)[0] if k[1] == "x"}
+
+
+@pytest.mark.req("NEW-16", "CC-17")
+def test_a_frame_does_not_add_a_key_that_came_between_two_of_its_tries(save, path, monkeypatch):
+    filling = {**OCC, "hoodie.parquet.small.file.limit": "104857600"}
+    during = [adds("ax", options=filling, operation="upsert")]
+    Losing(monkeypatch, path, during, [adds("nx", options={**OCC, "hoodie.parquet.small.file.limit": "0"})])
+    with pytest.raises(WriteConflictError, match="wrote 1 of the same record keys first") as e:
+        save(rows("nx", "mx", ts=9), "insert", **filling, **{"hudi.write.conflict.detection": "keys"})
+    assert not e.value.retry_safe
+    assert save.evaluations() == 2
+    there = HudiTable.open(path).read(["id", "v"], filter="p = 'x'").to_arrow().to_pylist()
+    assert sorted((r["id"], r["v"]) for r in there) == [("a", 5), ("n", 5)]
 
 
 @pytest.mark.req("NEW-16", "CC-17")

@@ -98,7 +98,7 @@ def test_who_is_held_up_for_the_whole_time_has_precedence_then(standing, priorit
     assert waits(standing("HIGH"))
     high.end()
     assert not waits(held)
-    assert held.warning == ""
+    assert held.warning == "it waited 61.0 s before it began, for writes or services that go first"
 
 
 def test_nobody_waits_for_ever(standing):
@@ -154,3 +154,29 @@ def test_nobody_waits_for_files_of_another_make(storage, standing, tmp_path):
 def test_heartbeats_of_writes_are_not_those_of_precedence(storage, standing):
     standing(lost=3)
     assert heartbeat.list_instants(storage) == []
+
+
+@pytest.mark.parametrize("priority", ["LOW", "NORMAL"])
+def test_a_wait_is_bounded_by_twice_the_time_and_told(standing, caplog, priority):
+    """Behind one of a higher class that never ends: it is told what it waits for, and how long it did."""
+    standing("HIGH")
+    one, since = standing(priority), standing.clock.s
+    with caplog.at_level("WARNING", logger="hudi"):
+        while waits(one, OPEN):
+            standing.clock.s += 0.5
+    assert 120 <= standing.clock.s - since <= 122
+    (told,) = caplog.messages
+    assert "hudi.write.precedence.wait_ms" in told
+    assert "60000 ms" in told
+    assert "it waited 120" in one.warning
+
+
+def test_a_wait_that_ends_is_a_warning_of_the_result_and_a_short_one_is_none(standing):
+    for waited, told in ((0.1, ""), (30.0, "it waited 30.0 s before it began")):
+        high, one = standing("HIGH"), standing()
+        assert waits(one)
+        standing.clock.s += waited
+        high.end()
+        assert not waits(one)
+        assert one.warning.startswith(told)
+        assert bool(one.warning) == bool(told)

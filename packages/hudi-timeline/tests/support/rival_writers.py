@@ -12,6 +12,7 @@ from hudi_format.schema.avro import from_avro, to_avro
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.timeline.active_timeline import load_timeline, read_commit
+from hudi_timeline.transaction.retries import Tries
 from hudi_timeline.transaction.transaction import Transaction, begin_transaction
 from hudi_timeline.writing import operation
 
@@ -259,6 +260,42 @@ class Between:
             self.state = state(self.path)
         except HudiError:
             self.state = None
+
+
+def adds(*keys, options=OCC, operation="insert"):
+    """What another writer of the table does."""
+    return lambda path: getattr(HudiTable.open(path), operation)(rows(*keys, ts=5, v=5), options=options)
+
+
+class Losing:
+    """Others that come in while each try of the next write runs, and between its tries.
+
+    Attributes:
+        came: how many there were.
+    """
+
+    def __init__(self, monkeypatch, path, during, between):
+        self._path, self._alone, self.came = path, True, 0
+        during, between = iter(during), iter(between)
+        inflight, again = Transaction.inflight, Tries.again
+
+        def announced(transaction, profile):
+            inflight(transaction, profile)
+            self._next(during)
+
+        def lost(tries, error):
+            again(tries, error)
+            self._next(between)
+
+        monkeypatch.setattr(Transaction, "inflight", announced)
+        monkeypatch.setattr(Tries, "again", lost)
+
+    def _next(self, acts):
+        act = next(acts, None) if self._alone else None
+        if act is not None:
+            self._alone = False
+            act(self._path)
+            self._alone, self.came = True, self.came + 1
 
 
 def beside(path, monkeypatch, *keys, act="insert"):

@@ -1,10 +1,11 @@
 """Detection of conflicts by record key: other keys never collide, one new key never becomes two rows."""
 
 import shutil
+from contextlib import nullcontext
 
 import pyarrow as pa
 import pytest
-from rival_writers import GLOBAL, Between, adds_twice_and_cleans, make, rows, state
+from rival_writers import GLOBAL, Between, Losing, adds, adds_twice_and_cleans, make, rows, state
 
 from hudi_format.errors import UnsupportedError, WriteConflictError
 from hudi_timeline import HudiTable
@@ -139,6 +140,70 @@ def test_what_was_written_to_files_that_were_cleaned_is_a_conflict(path, monkeyp
         assert not e.value.retry_safe
         assert "upsert" in e.value.remedy
     assert [v for v in values(path) if v[0] == "nx"] == [("nx", 9 if operation == "upsert" else 6)]
+
+
+def nothing(path):
+    pass
+
+
+def archives(path):
+    """Add our key, and then others until that commit is archived."""
+    adds("nx")(path)
+    keep = {
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.cleaner.commits.retained": "1",
+    }
+    for key in "opq":
+        adds(f"{key}x", options={**OCC, **keep})(path)
+
+
+@pytest.mark.parametrize("tries", [1, 3])
+@pytest.mark.parametrize("operation", ["insert", "upsert"])
+def test_a_key_that_others_added_between_two_tries_is_one_row(path, monkeypatch, operation, tries):
+    """Each try loses the file that it fills up; before the last one another writer adds our key to a new file."""
+    filling = {**OCC, "hoodie.parquet.small.file.limit": "104857600"}
+    during = [adds(key, options=filling, operation="upsert") for key in ("bx", "cx", "bx")[:tries]]
+    Losing(monkeypatch, path, during, [*[nothing] * (tries - 1), adds("nx")])
+    write, ours = getattr(HudiTable.open(path), operation), rows("nx", ts=9, v=9)
+    if operation == "upsert":
+        assert write(ours, options={**KEYS, **filling}).retries == tries
+    else:
+        with pytest.raises(WriteConflictError, match="wrote 1 of the same record keys first") as e:
+            write(ours, options={**KEYS, **filling})
+        assert (e.value.retry_safe, e.value.keys) == (False, ("n",))
+    assert [v for v in values(path) if v[0] == "nx"] == [("nx", 9 if operation == "upsert" else 5)]
+    assert HudiTable.open(path).verify(deep=True) == []
+
+
+def test_what_was_archived_between_two_tries_is_not_added_again(path, monkeypatch):
+    filling = {**OCC, "hoodie.parquet.small.file.limit": "104857600"}
+    Losing(monkeypatch, path, [adds("bx", options=filling, operation="upsert")], [archives])
+    with pytest.raises(WriteConflictError, match="is archived") as e:
+        HudiTable.open(path).insert(rows("nx", ts=9, v=9), options={**KEYS, **filling})
+    assert not e.value.retry_safe
+    assert [v for v in values(path) if v[0] == "nx"] == [("nx", 5)]
+
+
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert"])
+def test_a_key_that_others_added_before_the_first_instant_is_one_row(path, monkeypatch, operation):
+    Between(monkeypatch, path, adds("nx"), BEFORE)
+    with pytest.raises(WriteConflictError, match="wrote 1 of the same record keys first"):
+        getattr(HudiTable.open(path), operation)(rows("nx", ts=9, v=9), options={**KEYS, **RETRY})
+    assert [v for v in values(path) if v[0] == "nx"] == [("nx", 5)]
+
+
+@pytest.mark.parametrize("key", ["nx", "mx"])
+def test_the_first_writes_of_a_table_are_compared_too(tmp_path, monkeypatch, key):
+    path = str(tmp_path / "t")
+    table = HudiTable.create(
+        path, rows("ax"), name="t", record_keys="id", partition_fields="p", ordering_fields="ts"
+    )
+    Between(monkeypatch, path, adds(key), BEFORE)
+    same = pytest.raises(WriteConflictError, match="wrote 1 of the same record keys first")
+    with same if key == "nx" else nullcontext():
+        table.insert(rows("nx", ts=9, v=9), options=KEYS)
+    assert values(path) == ([("nx", 5)] if key == "nx" else [("mx", 5), ("nx", 9)])
 
 
 def test_an_insert_that_drops_known_keys_is_run_again(path, monkeypatch):

@@ -12,7 +12,8 @@ from hudi_format.storage.hadoop_options import hadoop_options, without_hadoop_op
 from hudi_format.storage.open import open_storage
 from hudi_spark.runtime.options import merged, session_options, table_path, with_partition_by
 from hudi_spark.writing.engine import SparkEngine
-from hudi_timeline.transaction.retries import retried
+from hudi_timeline.transaction.retries import LOOKUPS, retried
+from hudi_timeline.transaction.write_basis import FirstBasis
 from hudi_timeline.writing.operation import execute
 from hudi_timeline.writing.result import CommitResult
 from hudi_timeline.writing.write_plan import ERROR
@@ -49,11 +50,14 @@ def save_frame(
     given = merged(session_options(spark), with_partition_by(options, partition_by))
     storage = open_storage(table_path(spark, path, what="save"), options=given)
     store, asked = hadoop_options(given), without_hadoop_options(given)
+    first = FirstBasis()
+
+    def one_try(lost: int) -> CommitResult:
+        engine = SparkEngine(frame, store)
+        return execute(engine, storage, frame, asked, mode=mode or ERROR, lost=lost, first=first)
+
     # A try that lost is run again with the frame's rows evaluated anew.
-    result = retried(
-        asked,
-        lambda lost: execute(SparkEngine(frame, store), storage, frame, asked, mode=mode or ERROR, lost=lost),
-    )
+    result = retried(asked, one_try, lookups=LOOKUPS)
     _last.result = result
     return result
 

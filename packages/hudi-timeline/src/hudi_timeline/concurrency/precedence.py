@@ -10,6 +10,7 @@ It is about time alone: whoever goes on without regard, as Apache Hudi's writers
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable
@@ -23,9 +24,12 @@ from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.options.transaction_options import HIGH, LOW, NORMAL, OVERLAPPING, PRECEDENCE_WAIT_MS
 
+log = logging.getLogger("hudi")
+
 FOLDER = ".hoodie/.precedence"
 HELD_UP = "held_up"  # in the details of an error: who has precedence will be through
 _FIRST = 3  # the rank of who lost often enough, above all classes
+_TOLD_AFTER_S = 1.0  # a wait that is shorter is nobody's trouble
 _RANKS = {LOW: 0, NORMAL: 1, HIGH: 2}
 
 
@@ -70,6 +74,8 @@ class Precedence:
         self._claim: Heartbeat | None = None
         self._until = clock() + options.precedence_wait_ms / 1000
         self.warning = ""
+        self._waits_since: float | None = None
+        self._told = False
         self._counts = options.mode in OVERLAPPING
         often = options.precedence_after and lost >= options.precedence_after
         self._rank = _FIRST if first or often else _RANKS[options.priority]
@@ -96,19 +102,32 @@ class Precedence:
         waits_for = self._ahead() if has_folder or self._claim is not None else ""
         if not waits_for and self._rank in (_FIRST, _RANKS[LOW]):
             waits_for = ", ".join(others())
+        waited_s = 0.0 if self._waits_since is None else self._clock() - self._waits_since
         if not waits_for:
+            if waited_s >= _TOLD_AFTER_S:
+                self.warning = (
+                    f"it waited {waited_s:.1f} s before it began, for writes or services that go first"
+                )
             return
         if self._clock() >= self._until:
             if self._rank == _FIRST:
                 self.warning = (
                     f"it began beside {waits_for} after {self._options.precedence_wait_ms} ms "
-                    f"({PRECEDENCE_WAIT_MS}), and may lose to it"
+                    f"({PRECEDENCE_WAIT_MS}), and may lose to it; it waited {waited_s:.1f} s in all"
                 )
                 return
             self.end()
             self._rank = _FIRST
             self._make_claim()
             self._until = self._clock() + self._options.precedence_wait_ms / 1000
+        if self._waits_since is None:
+            self._waits_since = self._clock()
+        elif waited_s >= _TOLD_AFTER_S and not self._told:
+            self._told = True
+            log.warning(
+                "%s: it waits for %s, until that has ended, or for %d ms and as long again with precedence (%s)",
+                self._storage.uri, waits_for, self._options.precedence_wait_ms, PRECEDENCE_WAIT_MS,
+            )  # fmt: skip
         raise ConcurrentWriterError(
             f"it waits for {waits_for}",
             table=self._storage.uri,

@@ -359,7 +359,8 @@ PRECEDENCE_AFTER = ConfigKey(
 PRECEDENCE_WAIT_MS = ConfigKey(
     "hudi.write.precedence.wait_ms", whole(0, unit="milliseconds"), "60000", since="0.1.0",
     doc="How long others wait for one with precedence or of a higher class, and it for those that are open, before "
-    "they go on; what a higher class held up for so long has precedence then."
+    "they go on; what a higher class held up for so long has precedence then, and waits as long again for those that "
+    "are open: twice this time bounds each wait. One of more than a second is logged, and is a warning of the result."
 )
 CONFLICT_DETECTION = ConfigKey(
     "hudi.write.conflict.detection", choice(BY_FILE_GROUPS, BY_KEYS), BY_FILE_GROUPS, since="0.1.0",

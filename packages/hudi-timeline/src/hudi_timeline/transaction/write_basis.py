@@ -127,3 +127,20 @@ class Basis:
 
 NOTHING = Basis()
 """Of whoever found no table."""
+
+
+class FirstBasis:
+    """Basis of the first of several tries of one write.
+
+    A try that begins after another writer's commit looks at the table with it, and so sees no rival in it.  A write
+    that would be another one after that commit goes by what the first try has found.
+    """
+
+    def __init__(self) -> None:
+        self.basis: Basis | None = None
+
+    def kept(self, found: Basis) -> Basis:
+        """The basis of the first try, which is the one found now if there was none."""
+        if self.basis is None:
+            self.basis = found
+        return self.basis

@@ -53,7 +53,7 @@ from hudi_timeline.transaction.conflict_strategies import FileGroup
 from hudi_timeline.transaction.ring_files import NewRings, create_first_rings
 from hudi_timeline.transaction.schema_rebase import dropped_on_purpose
 from hudi_timeline.transaction.transaction import Transaction, begin_transaction
-from hudi_timeline.transaction.write_basis import Basis
+from hudi_timeline.transaction.write_basis import Basis, FirstBasis
 from hudi_timeline.validation.checks import Checks
 from hudi_timeline.validation.precommit import Validator
 from hudi_timeline.writing.engine import Engine
@@ -113,6 +113,7 @@ class _Run:
     dry_run: bool = False
     lost: int = 0
     precedence: Precedence | None = None
+    first: FirstBasis = field(default_factory=FirstBasis)
     counts: Mapping[str, int] = field(default_factory=dict)  # rows by partition
     looked: LookedUp | None = None
 
@@ -140,6 +141,7 @@ def execute(
     dry_run: bool = False,
     lost: int = 0,
     precedence: Precedence | None = None,
+    first: FirstBasis | None = None,
 ) -> CommitResult:
     """Run one write; returns its result.
 
@@ -156,6 +158,7 @@ def execute(
             asked.
         lost: how many tries of this write have lost to others.
         precedence: that it has since before its rows were read.
+        first: one for all tries of this write; it keeps what the first one has found.
 
     Raises:
         OptionError, SchemaError, UnsupportedError, RecordKeyError ...: before anything is written.
@@ -184,7 +187,8 @@ def execute(
         return CommitResult("", "", config.operation, storage.uri)
     again = Replanner(engine, data, config, understood, read_from)
     run = _Run(plan, again, mode.lower(), phases, checks, aside, engine, callback, dry_run=dry_run, lost=lost,
-               precedence=precedence)  # fmt: skip
+               precedence=precedence, first=first or FirstBasis())  # fmt: skip
+    run.first.kept(plan.basis)
     name = plan.storage.uri.rpartition("/")[2]
     with reporter(f"{plan.operation} {name}", engine.progress(config.progress)) as phases.shown:
         engine.on_progress = phases.shown.advance
@@ -337,7 +341,8 @@ def _finish(
                                class_name=plan.config.index_class),
                 *([NewRings(rings)] if rings else ()),
             ),
-            recheck=recheck(plan, transaction, stats, run.counts, run.again.read_from, run.looked, beside),
+            recheck=recheck(plan, transaction, stats, run.counts, run.again.read_from, run.looked, beside,
+                            run.first.basis),
         )  # fmt: skip
     # The index has them now, and a result may be kept for long.
     stats = [replace(s, new_keys=None) for s in stats]

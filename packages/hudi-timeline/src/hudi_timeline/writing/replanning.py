@@ -38,7 +38,7 @@ from hudi_timeline.transaction.ring_files import refuse_new_rings
 from hudi_timeline.transaction.schema_history import ALTER_SCHEMA
 from hudi_timeline.transaction.schema_rebase import Recheck
 from hudi_timeline.transaction.transaction import Transaction
-from hudi_timeline.transaction.write_basis import Changes
+from hudi_timeline.transaction.write_basis import Basis, Changes
 from hudi_timeline.writing.bucket_index import refuse_second_groups
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.index_choice import in_commit, index_to_record, recorded_index
@@ -164,6 +164,7 @@ def recheck(
     read_from: ReadRows | None = None,
     looked: LookedUp | None = None,
     beside: list[str] | None = None,
+    first: Basis | None = None,
 ) -> Recheck:
     """Checks under the lock against concurrently completed commits; most is done before.
 
@@ -174,9 +175,10 @@ def recheck(
         read_from: as of `Replanner`.
         looked: the keys that it looked up.
         beside: takes the warnings about records that others have added meanwhile.
+        first: the basis of the write's first try.
     """
     instant = transaction.instant
-    keys = KeyCheck.of(plan, transaction, stats, counts, looked)
+    keys = KeyCheck.of(plan, transaction, stats, counts, looked, first)
     transaction.judge = None if keys is None else keys.judge
     read = ReadCheck.of(read_from, plan, transaction)
 

@@ -48,6 +48,7 @@ from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.task import ReadTask
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL
+from hudi_timeline.timeline.archived_timeline import archived_instants
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import Instant
 from hudi_timeline.transaction.conflict_report import written_keys
@@ -119,6 +120,7 @@ class KeyCheck:
         stats: Sequence[WriteStat],
         counts: Mapping[str, int],
         looked: LookedUp,
+        first: Basis | None = None,
     ) -> None:
         self._plan = plan
         self._instant = transaction.instant
@@ -130,6 +132,10 @@ class KeyCheck:
         # What a deletion finds again it deletes; an insert that looks keys up skips them, or fails.
         self._once = drops_duplicates(plan) or fails_on_known_keys(plan)
         self._compares = bool(stats) and (plan.config.transaction.detection == BY_KEYS or self._once)
+        # What only adds finds nothing that others added between two of its tries.
+        self._blind = self._compares and not self._once and plan.operation in _ADDS
+        # A table that is made anew has nothing of what the first try found.
+        self._since = self._basis if first is None or plan.recreate else first
         self._ours: Keys | None = None
         self._theirs: dict[str, Keys] = {}
 
@@ -146,15 +152,22 @@ class KeyCheck:
         stats: Sequence[WriteStat],
         counts: Mapping[str, int] | None = None,
         looked: LookedUp | None = None,
+        first: Basis | None = None,
     ) -> KeyCheck | None:
         """Check of a write, with what can be read before the lock; None where it needs none.
 
         Args:
             counts: its rows by partition.
+            first: the basis of the write's first try.
+
+        Raises:
+            WriteConflictError: others wrote some of the keys after the first try looked and before this one began.
         """
-        made = cls(plan, transaction, stats, counts or {}, looked or LookedUp())
+        made = cls(plan, transaction, stats, counts or {}, looked or LookedUp(), first)
         if not (made._reads or made._looked.dropped):
             return None
+        if made._blind:
+            made._refuse_since_first(transaction.snapshot)
         now = transaction.now()
         for rival in made._basis.changes(now.config, now.timeline).written if made._reads else ():
             with suppress(MissingFileError):  # one of file groups goes before it
@@ -205,17 +218,40 @@ class KeyCheck:
         Args:
             current: gives the table after the conflict was found.
         """
-        if not self._compares or self._once or self._plan.operation not in _ADDS or not error.retry_safe:
+        if not self._blind or not error.retry_safe:
             return
         try:
-            now = current()
-            written = self._basis.changes(now.config, now.timeline).written
-            self._refuse_same({i: now.commits.get(i) for i in written}, now.config)
+            self._refuse_since_first(current())
         except (HudiError, OSError) as e:
             error.message = f"{error.message}; {e.message if isinstance(e, HudiError) else e}"
             error.remedy = _UPSERT
             keys = e.details.get("keys", []) if isinstance(e, WriteConflictError) else []
             error.details.update(retry_safe=False, keys=keys)
+
+    def _refuse_since_first(self, now: TableSnapshot) -> None:
+        """Refuse keys that others wrote from the first look at the table to a later state of it.
+
+        Raises:
+            WriteConflictError: there are some, or what others wrote is not told any more.
+        """
+        since = self._since.changes(now.config, now.timeline)
+        if not since:
+            return
+        if since.untold or self._forgotten(now):
+            error = since.conflict(
+                "what others wrote since it first looked is archived, so that its record keys cannot be compared",
+                table=self._plan.storage.uri,
+                instant=self._instant,
+                remedy=_UPSERT,
+            )
+            error.details["retry_safe"] = False
+            raise error
+        self._refuse_same({i: now.commits.get(i) for i in since.written}, now.config)
+
+    def _forgotten(self, now: TableSnapshot) -> bool:
+        """Whether writes that were completed since the first look may be archived."""
+        known = max(self._since.writes, default="")
+        return known < now.timeline.first_active and bool(known or archived_instants(now.storage, now.config))
 
     def _refuse_lost(self, commits: Mapping[Instant, CommitMetadata], changes: Changes) -> None:
         """Refuse deletions in file groups whose keys were dropped as known: some may be unknown by now."""

@@ -29,6 +29,7 @@ from hudi_timeline.options.table_options import SCHEMA_MODE
 from hudi_timeline.options.write_options import OPERATION, PARTITIONS_TO_DELETE
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.transaction.retries import LOOKUPS, before_reading, may_retry, retried
+from hudi_timeline.transaction.write_basis import FirstBasis
 from hudi_timeline.validation.precommit import Validator
 from hudi_timeline.writing.local_engine import LocalEngine, StoredRowsEngine
 from hudi_timeline.writing.new_table import choose, require_all
@@ -68,6 +69,7 @@ def write(
     if isinstance(rows, pa.RecordBatchReader) and not dry_run and may_retry(options):
         rows = _held(rows, options)
     guessed = types_are_guessed(data)
+    first = FirstBasis()
 
     def one_try(lost: int) -> CommitResult:
         engine = LocalEngine(guessed=guessed)
@@ -82,6 +84,7 @@ def write(
             mode=mode,
             dry_run=dry_run,
             lost=lost,
+            first=first,
         )
 
     # A stream that is not held is read once.
@@ -122,12 +125,13 @@ def _execute(
     dry_run: bool = False,
     lost: int = 0,
     precedence: Precedence | None = None,
+    first: FirstBasis | None = None,
 ) -> CommitResult:
     if options.get(OPERATION, "").lower() != f"{operation}_prepped":
         options = {**options, OPERATION: operation}
     return execute(
         engine, storage, data, options, mode=mode, validators=validators, rules=rules, read_from=read_from,
-        dry_run=dry_run, lost=lost, precedence=precedence,
+        dry_run=dry_run, lost=lost, precedence=precedence, first=first,
     )  # fmt: skip
 
 
