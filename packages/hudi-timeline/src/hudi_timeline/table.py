@@ -261,7 +261,7 @@ class HudiTable:
             order: what to do at a commit that is still open while later ones are completed: "stable" reads up to it;
                 "start" reads past it, and `checkpoint` stays before it, so that the next read gives rows again and
                 misses none; "completion" takes bounds as times of completion, waits for nothing and repeats nothing.
-                Not given, such a commit is an error that names who blocks.
+                Not given, such a commit is an error that names who blocks.  Logs may bring older rows after newer ones.
             options: `hoodie.read.timeline.holes.resolution.policy` (FAIL, BLOCK or USE_TRANSITION_TIME),
                 `hoodie.datasource.read.schema.use.end.instanttime`, and `hoodie.datasource.read.incr.path.glob`,
                 `.filters` and `.fallback.fulltablescan.enable`.
