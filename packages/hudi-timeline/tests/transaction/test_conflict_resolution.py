@@ -4,16 +4,20 @@ import os
 
 import pytest
 from commit_steps import LAZY, SCHEMA, data_files, die, group, names, start, timeline, write, write_file
+from rival_writers import make, rows
 
 from hudi_format.errors import (
     ConcurrentWriterError,
+    MissingFileError,
     WriteConflictError,
 )
 from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.file_system_view.snapshot import open_snapshot
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.instant_generator import wait_for_next_tick
 from hudi_timeline.transaction import transaction
+from hudi_timeline.transaction.conflict_resolution import refuse_cleaned
 
 
 @pytest.mark.req("RC-02", "CC-25")
@@ -230,3 +234,45 @@ def test_writes_that_end_right_after_each_other_have_times_of_completion_of_thei
     times = [storage.info(f".hoodie/{tx.instant}.commit").mtime_ms for tx in begun]
     assert times == sorted(set(times))
     assert waited == [0, *times[:-1]]
+
+
+KEEP = {
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.cleaner.commits.retained": "1",
+}
+
+
+@pytest.mark.parametrize("archived", [True, False])
+@pytest.mark.parametrize("operation", ["upsert", "insert_overwrite"])
+def test_a_file_that_others_cleaned_is_a_conflict_also_where_they_are_archived(tmp_path, operation, archived):
+    """A writer that counted as dead, and was rolled back, holds back no archival."""
+    table = make(str(tmp_path / "t"))
+    begun = open_snapshot(table.storage)
+    old = next(n for n in os.listdir(tmp_path / "t" / "x") if n.endswith(".parquet"))
+    getattr(table, operation)(rows("ax", ts=9))
+    for turn in range(6 if archived else 0):
+        table.upsert(rows("by", ts=9 + turn), options=KEEP)
+    versions = {
+        "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.cleaner.fileversions.retained": "1",
+    }
+    table.clean(options=versions)
+    assert old not in os.listdir(tmp_path / "t" / "x")
+    missing = MissingFileError("the base file is missing", table="t", file=f"x/{old}")
+    with pytest.raises(WriteConflictError, match="was cleaned since") as e:
+        refuse_cleaned(missing, begun, lambda: open_snapshot(table.storage))
+    assert bool(e.value.rival) is not archived
+    assert e.value.retry_safe is not False
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_a_file_that_nobody_cleaned_is_missing(tmp_path, others):
+    table = make(str(tmp_path / "t"))
+    begun = open_snapshot(table.storage)
+    for turn in range(others):
+        table.upsert(rows("by", ts=9 + turn))
+    old = next(n for n in os.listdir(tmp_path / "t" / "x") if n.endswith(".parquet"))
+    os.remove(tmp_path / "t" / "x" / old)
+    missing = MissingFileError("the base file is missing", table="t", file=f"x/{old}")
+    assert refuse_cleaned(missing, begun, lambda: open_snapshot(table.storage)) is None

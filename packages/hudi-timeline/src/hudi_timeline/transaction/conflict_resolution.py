@@ -229,7 +229,8 @@ def clustered_groups(storage: Storage, clustering: Instant) -> frozenset[FileGro
 def refuse_cleaned(error: MissingFileError, begun: TableSnapshot, now: Callable[[], TableSnapshot]) -> None:
     """Raise a conflict where others rewrote the file group of a missing file, which was cleaned.
 
-    A writer that had its instant first may complete a newer version of it than the write began with.
+    A writer that had its instant first may complete a newer version of it than the write began with.  What others
+    completed while this one counted as dead may be archived too, so that nothing tells which of them rewrote it.
 
     Args:
         begun: the table when the write began.
@@ -244,13 +245,24 @@ def refuse_cleaned(error: MissingFileError, begun: TableSnapshot, now: Callable[
         return
     there = now()
     changes = Basis.of(begun.config, begun.timeline).changes(there.config, there.timeline)
+    known = max((i.time for i in begun.timeline.completed_writes()), default="")
+    by = ""
     for rival in changes.written:
         if (partition, file.file_id) in there.commits.get(rival).file_groups():
-            raise WriteConflictError(
-                f"{rival.action} {rival.time} rewrote the file group of {error.file}, which was cleaned since",
-                table=there.storage.uri,
-                remedy="run the write again; it then builds on the other one's result.",
-                rival=rival.time,
-                groups=[(partition, file.file_id)],
-                file_groups=[f"{partition or '.'}/{file.file_id}"],
-            ) from error
+            by = rival.time
+            said = (
+                f"{rival.action} {rival.time} rewrote the file group of {error.file}, which was cleaned since"
+            )
+            break
+    else:
+        if not changes.written or there.timeline.first_active <= known:
+            return
+        said = f"writes that were completed since this one began are archived, and {error.file} was cleaned since"
+    raise WriteConflictError(
+        said,
+        table=there.storage.uri,
+        remedy="run the write again; it then builds on the other one's result.",
+        rival=by,
+        groups=[(partition, file.file_id)],
+        file_groups=[f"{partition or '.'}/{file.file_id}"],
+    ) from error
