@@ -5,12 +5,14 @@ import pytest
 from archived_tables import AGGRESSIVE, ROWS, go_on, replaced, row, writes_of
 from serviced_tables import OFF, SCHEMA, SHORT, rows, tree, write
 
-from hudi_format.errors import (
-    CorruptFileError,
-    StorageError,
-)
+from hudi_format.errors import ConcurrentWriterError, CorruptFileError, LockError, StorageError
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable, table_config
+from hudi_timeline.file_system_view.snapshot import open_snapshot
+from hudi_timeline.options.service_config import parse_service_options
+from hudi_timeline.services import archival
+from hudi_timeline.services.archive_planner import make_plan
+from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.active_timeline import load_timeline
 from hudi_timeline.timeline.archived_timeline import archived_instants
 from hudi_timeline.timeline.instant import WRITE_ACTIONS
@@ -152,3 +154,67 @@ def test_archival_goes_on_where_writes_leave_nothing_to_clean(tmp_path, policy):
     # Hours keep what is younger than an hour, which is all of it.
     assert (len(active) <= 6) == (policy != "hours")
     assert table.read(columns=["id"]).to_arrow().num_rows == 26
+
+
+BRIEF = {
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.cleaner.commits.retained": "1",
+}
+
+
+def test_instants_that_another_archival_removes_meanwhile_are_planned_again(table, path, monkeypatch):
+    """One that was stopped, and whose lock was taken, goes on with its plan when it is let."""
+    instants = write(table, range(8))
+    real, others = archival.archive_entry, []
+
+    def entry(storage, config, instant):
+        if not others:
+            plan = make_plan(open_snapshot(storage), parse_service_options(BRIEF))
+            others.append(archival.write_archive(storage, config, [real(storage, config, plan.files[0])], 1))
+            (path / plan.files[0].path).unlink()
+        return real(storage, config, instant)
+
+    monkeypatch.setattr(archival, "archive_entry", entry)
+    table.archive(options=BRIEF)
+    assert others
+    storage = LocalStorage(str(path))
+    archived = [i.time for i in archived_instants(storage, table_config.load(storage))]
+    active = [i.time for i in load_timeline(storage, table.config).completed_writes()]
+    assert archived + active == instants
+    assert len(active) == 2
+
+
+def test_instants_that_always_leave_are_a_typed_error_and_nothing_is_archived(table, path, monkeypatch):
+    write(table, range(8))
+
+    def entry(storage, config, instant):
+        raise FileNotFoundError(instant.path)
+
+    monkeypatch.setattr(archival, "archive_entry", entry)
+    before = tree(path)
+    with pytest.raises(ConcurrentWriterError, match="leave the timeline while they are archived"):
+        table.archive(options=BRIEF)
+    assert tree(path) == before
+
+
+@pytest.mark.parametrize("moment", ["before the archive's file", "before instants are removed"])
+def test_an_archival_that_lost_its_lock_removes_no_instant(table, path, monkeypatch, moment):
+    write(table, range(8))
+    before = {n for n in tree(path) if n.startswith(".hoodie/2")}
+    step = "archive_entry" if moment == "before the archive's file" else "write_archive"
+    real, lost = getattr(archival, step), []
+
+    def loses(*given):
+        lost.append(True)
+        return real(*given)
+
+    def verify(lock):
+        if lost:
+            raise LockError("the lock was taken away by another writer")
+
+    monkeypatch.setattr(archival, step, loses)
+    monkeypatch.setattr(ServiceContext, "check_lock", verify)
+    with pytest.raises(LockError):
+        table.archive(options=BRIEF)
+    assert {n for n in tree(path) if n.startswith(".hoodie/2")} == before

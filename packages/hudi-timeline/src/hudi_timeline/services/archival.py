@@ -21,7 +21,7 @@ from typing import Any
 import fastavro
 import numpy as np
 
-from hudi_format.errors import CorruptFileError, StorageError
+from hudi_format.errors import ConcurrentWriterError, CorruptFileError, StorageError
 from hudi_format.log.block import BlockType, HeaderKey
 from hudi_format.log.encoder import avro_content, frame
 from hudi_format.storage.open import flush
@@ -29,6 +29,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import markers
 from hudi_timeline.concurrency.own_files import create_own
 from hudi_timeline.display.html_view import HtmlView
+from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.options.service_config import ServiceConfig
 from hudi_timeline.services.archive_planner import ArchivePlan, archive_entry, make_plan
 from hudi_timeline.services.table_service import ServiceContext
@@ -43,6 +44,7 @@ log = logging.getLogger("hudi")
 _TOKEN = "1-0-1"
 _NUMBER = re.compile(r"\.archive\.(\d+)_")
 _TRIES = 100
+_LOOKS = 5
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ def archive(
 
     Raises:
         CorruptFileError: an instant's file cannot be read; nothing was moved.
+        ConcurrentWriterError: others remove instants at the same time, without the lock.
         LockError, StorageError.
     """
     config = config or context.service_config()
@@ -85,19 +88,49 @@ def archive(
     if dry_run:
         return ArchiveResult(make_plan(context.look(), config))
     with context.locked() as snapshot:
-        plan = make_plan(snapshot, config)
+        plan, entries = _planned(context, snapshot, config)
         if plan.warning:
             context.warnings.append(plan.warning)
         if not plan:
             return ArchiveResult(plan, seconds=time.monotonic() - began)
-        # Once instants before it are archived, a file of a write that was rolled back would count as committed.
-        orphans.remove_late_files(snapshot)
-        entries = [archive_entry(storage, context.table, f) for f in plan.files]
+        # Who was stopped until the lock was another's would archive what that one may have undone.
+        context.check_lock()
         path = write_archive(storage, context.table, entries, config.archive_batch)
+        context.check_lock()
         remove_instants(storage, plan)
     result = ArchiveResult(plan, path, time.monotonic() - began)
     log.info("%s: %r", storage.uri, result)
     return result
+
+
+def _planned(
+    context: ServiceContext, snapshot: TableSnapshot, config: ServiceConfig
+) -> tuple[ArchivePlan, list[dict[str, Any]]]:
+    """Plan, and entries of its files.
+
+    One that was stopped while it archived, and has lost the lock since, still removes its instants when it goes on:
+    they are in its archive file, and what is left is planned again.
+
+    Raises:
+        CorruptFileError, ConcurrentWriterError, LockError: as `archive`.
+    """
+    gone = ""
+    for _ in range(_LOOKS):
+        plan = make_plan(snapshot, config)
+        if plan:
+            # Once instants before it are archived, a file of a write that was rolled back would count as committed.
+            orphans.remove_late_files(snapshot)
+        try:
+            return plan, [archive_entry(context.storage, context.table, f) for f in plan.files]
+        except FileNotFoundError as e:
+            gone = str(e)
+        context.check_lock()
+        snapshot = load_snapshot(context.storage, context.table)
+    raise ConcurrentWriterError(
+        f"instants leave the timeline while they are archived ({gone})",
+        table=context.storage.uri,
+        remedy="archive again when no other process does; all writers and services have to share one lock.",
+    )
 
 
 def write_archive(storage: Storage, table: TableConfig, entries: Sequence[dict[str, Any]], batch: int) -> str:
