@@ -29,7 +29,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import markers
 from hudi_timeline.concurrency.own_files import create_own
 from hudi_timeline.display.html_view import HtmlView
-from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.service_config import ServiceConfig
 from hudi_timeline.services.archive_planner import ArchivePlan, archive_entry, make_plan
 from hudi_timeline.services.table_service import ServiceContext
@@ -125,7 +125,7 @@ def _planned(
         except FileNotFoundError as e:
             gone = str(e)
         context.check_lock()
-        snapshot = load_snapshot(context.storage, context.table)
+        snapshot = context.look()
     raise ConcurrentWriterError(
         f"instants leave the timeline while they are archived ({gone})",
         table=context.storage.uri,
