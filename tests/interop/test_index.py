@@ -6,6 +6,7 @@ Steps go to a table of each; where nothing is said of a difference, rows, partit
 import json
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -215,6 +216,12 @@ def test_the_index_does_what_apache_hudis_does(tmp_path, apache, name, options, 
     )
 
 
+def shown(table, moves):
+    """Rows; without the partition column where records stay: see test_records_left_in_their_partition."""
+    found = rows_of(table)
+    return found if moves == "true" else found.drop_columns(["p"])
+
+
 @pytest.mark.sampled(3)
 @pytest.mark.req("IX-06", "IX-08", "PM-02", "PM-14")
 @pytest.mark.parametrize(("index", "payload", "moves"), LOGGED)
@@ -241,9 +248,9 @@ def test_stored_records_are_those_of_the_logs(tmp_path, apache, index, payload, 
         all_options = {**options, WRITE + "operation": operation}
         execute(LocalEngine(), open_storage(str(mine)), given, all_options)
         apache.write(theirs, given, all_options)
-        found = rows_of(ours.read(mine))
-        assert_same_rows(found, rows_of(apache.read(theirs)), keys)
-        assert_same_rows(found, rows_of(apache.read(mine)), keys)
+        found = shown(ours.read(mine), moves)
+        assert_same_rows(found, shown(apache.read(theirs), moves), keys)
+        assert_same_rows(found, shown(apache.read(mine), moves), keys)
 
 
 UNSENT = "__debezium_unavailable_value"
@@ -383,3 +390,34 @@ def test_a_global_index_is_remembered_whatever_apache_hudi_does_to_the_table(tmp
     assert [r["_hoodie_partition_path"] for r in found if r["id"] == "k1"] == ["p3"]
     with pytest.raises(ConflictingOptionError):
         execute(LocalEngine(), open_storage(str(path)), rows(("k1", "p1", 12, "")), {**given, INDEX: "BLOOM"})
+
+
+def filtered(path, value):
+    return ours.table(path).read(filter=pc.field("p") == value, meta_columns=True).to_arrow()
+
+
+@pytest.mark.req("IX-06", "IX-12")
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_records_left_in_their_partition_have_its_value(tmp_path, pool, apache, kind):
+    """Apache Hudi 0.15 shows the files' value of merge-on-read tables, and finds the record by neither."""
+    options = {
+        **BASE, **SIMPLE_STAYS, INDEX: "GLOBAL_SIMPLE", WRITE + "table.type": kind, WRITE + "operation": "upsert",
+        "hoodie.compact.inline": "false",
+    }  # fmt: skip
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
+    for given in (FIRST, rows(("k1", "p2", 11, "new"))):
+        execute(LocalEngine(), open_storage(str(mine)), given, options)
+        apache.write(theirs, given, options)
+    keys, newer = ["_hoodie_record_key", "_hoodie_partition_path"], pool.get("1.0.2")
+    for table in (mine, theirs):
+        found = rows_of(ours.read(table))
+        assert {r["id"]: r["p"] for r in found.to_pylist()} == {"k1": "p1", "k2": "p2", "k3": "p3"}
+        assert_same_rows(rows_of(newer.read(table)), found, keys)
+        for value in ("p1", "p2"):
+            wanted = found.filter(pc.equal(found["p"], value))
+            assert_same_rows(rows_of(newer.read(table, where=f"p = '{value}'")), wanted, keys)
+            assert_same_rows(rows_of(filtered(table, value)), wanted, keys)
+        values = {r["id"]: r["p"] for r in apache.read(table).to_pylist()}
+        assert values["k1"] == ("p1" if kind == "COPY_ON_WRITE" else "p2")
+        if kind == "MERGE_ON_READ":
+            assert apache.read(table, where="p = 'p1'").num_rows == 0

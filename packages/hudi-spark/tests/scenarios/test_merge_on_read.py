@@ -67,3 +67,30 @@ def test_random_writes_agree_with_a_model(session, tmp_path, index, late):
     table = HudiTable.open(path)
     assert {i.action for i in table.timeline.completed_writes()} >= {"deltacommit", "commit"}
     assert [f for f in table.verify() if f.severity == "error"] == []
+
+
+@pytest.mark.req("IX-06", "IX-12")
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "RECORD_INDEX"])
+def test_rows_left_in_their_partition_have_its_value_in_every_read(session, tmp_path, index):
+    path = str(tmp_path / "t")
+    options = {
+        **OPTIONS,
+        "hoodie.index.type": index,
+        "hoodie.simple.index.update.partition.path": "false",
+        "hoodie.metadata.record.index.enable": str(index == "RECORD_INDEX").lower(),
+    }
+    for rows in ([("a", "x", 1, 1.0), ("b", "y", 1, 1.0)], [("a", "y", 2, 2.0)]):
+        session.createDataFrame(rows, DDL).write.format("hudi").options(**options).mode("append").save(path)
+    left, other = ("a", "x", 2, 2.0), ("b", "y", 1, 1.0)
+    assert held(session, path) == [left, other]
+
+    def found(condition):
+        rows = session.read.format("hudi").load(path).filter(condition).select("id", "p", "ts", "v").collect()
+        return sorted(tuple(r) for r in rows)
+
+    for _ in ("of logs", "compacted"):
+        assert found("p = 'x'") == [left]
+        assert found("p = 'y'") == [other]
+        assert found("p <> 'x'") == [other]
+        assert found("p in ('x', 'z') or v = 1") == [left, other]
+        HudiTable.open(path).compact()

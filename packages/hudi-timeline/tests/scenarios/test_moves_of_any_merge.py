@@ -18,11 +18,12 @@ PLAIN = {
 
 
 def held(table):
-    """Records by key, with their partition; its column, which says one or the other by kind of table, is left out."""
+    """Records by key, with their partition, whose value its column has."""
     found = {}
     for row in table.read(meta_columns=True).to_arrow().to_pylist():
         assert row["id"] not in found, "a key is in the table once"
         where = row["_hoodie_partition_path"]
+        assert row["p"] == where
         found[row["id"]] = where, {n: v for n, v in row.items() if not n.startswith("_hoodie_") and n != "p"}
     return found
 

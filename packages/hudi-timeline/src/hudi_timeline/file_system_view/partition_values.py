@@ -6,6 +6,7 @@ paths with given types; checked on the golden tables.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,7 +18,7 @@ from hudi_format.arrow.arrays import texts
 from hudi_format.errors import PartitionPathError
 from hudi_format.keygen.partition_path import STORE_COLUMN, split_values
 from hudi_format.schema.decimals import decimals_of
-from hudi_timeline.table_config import TableConfig
+from hudi_timeline.table_config import HIVE_STYLE, TableConfig
 
 PARTITION = "partition"
 
@@ -93,14 +94,21 @@ def with_path_types(config: TableConfig, schema: pa.Schema) -> pa.Schema:
 
 
 def copied_columns(config: TableConfig, schema: pa.Schema) -> tuple[PartitionColumn, ...]:
-    """Partition columns; FROM_PATH where the path text determines the files' value.
+    """Partition columns; FROM_PATH where a key generator copies the files' value into the path.
 
-    That is so of the plain key generators, and of types that have one text.
+    That is so of the plain key generators, and of types that have one text.  Rows have another value than their path
+    where a global index left them in their partition as the column changed.  There the path counts, as in
+    copy-on-write tables and in Apache Hudi 1.x; Apache Hudi 0.15 shows the files' value, and finds it by no filter.
     """
     generator = (config.keygen_class or "").rpartition(".")[2]
     found = partition_columns(config, schema, from_path=generator in _COPYING)
+    is_bare = not config.hive_style and HIVE_STYLE in config.properties
     return tuple(
-        c if c.source == FROM_FILE or _has_one_text(c.type) else PartitionColumn(c.name, FROM_FILE, c.type)
+        c
+        if c.source == FROM_FILE
+        else PartitionColumn(c.name, FROM_PATH, c.type, copied=True, bare=is_bare)
+        if _has_one_text(c.type)
+        else PartitionColumn(c.name, FROM_FILE, c.type)
         for c in found
     )
 
@@ -180,9 +188,10 @@ def path_values(paths: Sequence[str], columns: Sequence[PartitionColumn], *, uri
     """Values of paths, as far as these say them; arguments and errors as of `partition_table`.
 
     Of columns that may be formatted, a path says those whose text is one of their type, and no time: `2024` may be
-    a year, a number of days, or half of a date.
+    a year, a number of days, or half of a date.  Of copied ones, no null, which has the path of an empty text, and
+    nothing that may be escaped.
     """
-    if not any(c.formatted for c in columns if c.source == FROM_PATH):
+    if not any(c.formatted or c.copied for c in columns if c.source == FROM_PATH):
         return PathValues(partition_table(paths, columns, uri=uri))
     fields = [c.name for c in columns]
     levels = [split_values(path, fields) for path in paths]
@@ -199,11 +208,16 @@ def path_values(paths: Sequence[str], columns: Sequence[PartitionColumn], *, uri
                 cast_text(texts(text), column.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
                 strange = {t for t in set(text) if not _is_text_of(t, column.type)}
-        for path, values, own in zip(paths, levels, text, strict=True):
-            if values is None or own in strange:
-                untold[path] = (*untold.get(path, ()), column.name)
+        if column.copied:
+            strange.add(None)
+        is_untold = [
+            values is None or own in strange or column.may_be_other(path)
+            for path, values, own in zip(paths, levels, text, strict=True)
+        ]
+        for path in itertools.compress(paths, is_untold):
+            untold[path] = (*untold.get(path, ()), column.name)
         names.append(column.name)
-        known = [None if t in strange else t for t in text]
+        known = [None if other else t for other, t in zip(is_untold, text, strict=True)]
         arrays.append(
             cast_text(texts(known), column.type)
             if column.told_by_paths
@@ -298,6 +312,9 @@ class PartitionColumn:
         formatted: whether a key generator may have put another form of the value into the path, and the files have
             the value itself (of FROM_PATH only).
         stored: whether the files hold the column.
+        copied: whether the files hold the value that the path has as its text, and have it where a path says none
+            (of FROM_PATH only).
+        bare: of copied ones, whether values have no names of columns before them in paths.
     """
 
     name: str
@@ -305,9 +322,15 @@ class PartitionColumn:
     type: pa.DataType
     formatted: bool = False
     stored: bool = True
+    copied: bool = False
+    bare: bool = False
 
     @property
     def told_by_paths(self) -> bool:
         """Whether a path may say its value: the form of a time looks like that of another one."""
         is_time = pa.types.is_temporal(self.type)
         return self.source == FROM_PATH and not (self.formatted and is_time)
+
+    def may_be_other(self, path: str) -> bool:
+        """Whether the value that files hold may be another one than the path says: its text looks escaped or named."""
+        return self.copied and ("%" in path or (self.bare and "=" in path))

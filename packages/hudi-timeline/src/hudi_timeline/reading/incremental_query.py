@@ -174,7 +174,7 @@ class MergedIncrementalSource(IncrementalSource):
         limit = memory_limit(self.options)
         plan = MergedSource(
             snapshot, self.schema, merge=self.options.merge, limit=limit,
-            by_path=self.options.extract_partition_values_from_path,
+            by_path=self.options.extract_partition_values_from_path, by_files=True,
         ).plan()  # fmt: skip
         if not self.options.incr_path_glob:
             return plan

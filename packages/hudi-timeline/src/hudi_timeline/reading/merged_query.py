@@ -25,7 +25,6 @@ from hudi_timeline.file_system_view.partition_values import (
 from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.read_config import ReadConfig
-from hudi_timeline.reading.partition_pruning import PartitionPruner
 from hudi_timeline.reading.plan import (
     FileDecision,
     ScanPlan,
@@ -42,7 +41,7 @@ from hudi_timeline.table_config import TableConfig
 def merged_schema(config: TableConfig, table: pa.Schema) -> pa.Schema:
     """Result columns: meta columns, then the table's in order.
 
-    Values come from the files; where these have no partition columns, from the path.
+    Values of partition columns come from the path or the files: see `MergedSource.columns`.
     """
     schema = pa.schema([f.with_nullable(True) for f in table])
     return with_meta(schema) if config.populate_meta_fields else schema
@@ -71,39 +70,25 @@ class MergedSource(SnapshotSource):
         merge: see `slice_merge`.
         limit: the memory for the log records of each slice.
         unmerged: base rows and log records side by side.
-        by_path: partition columns have the values that paths say, whatever the files hold.
+        by_path: partition columns have the values that paths say, whatever the files hold; else, of table versions
+            where files tell them, copied ones do (`copied_columns`).
+        by_files: unless `by_path`, none do in these table versions, as in incremental queries.
     """
 
     merge: str | None = None
     limit: MemoryLimit = field(default_factory=MemoryLimit)
     unmerged: bool = False
     by_path: bool = False
+    by_files: bool = False
 
     @property
     def columns(self) -> tuple[PartitionColumn, ...]:
-        config = self.snapshot.config
-        # Apache Hudi 0.15 gives what the files hold, 1.x what the paths say.
-        from_path = (
-            self.by_path or config.drop_partition_columns or config.version.paths_tell_partition_values
-        )
-        return partition_columns(config, self.snapshot.schema, from_path=from_path)
-
-    def _pruner(self) -> PartitionPruner | None:
-        """Pruner by path values, as in Apache Hudi, even where results have the files' values.
-
-        The two agree where a key generator copies values into paths; null and empty text have one path.  A global
-        index that leaves rows in their partition when the column changes breaks that: `explain(prove=True)` tells.
-        """
-        config = self.snapshot.config
-        if (
-            self.predicate is None
-            or self.by_path
-            or config.drop_partition_columns
-            or config.version.paths_tell_partition_values
-        ):
-            return SnapshotSource._pruner(self)
-        columns = copied_columns(config, self.snapshot.schema)
-        return PartitionPruner(self.predicate.expression, self.schema, config, columns, exact=False)
+        config, schema = self.snapshot.config, self.snapshot.schema
+        if self.by_path or config.drop_partition_columns or config.version.paths_tell_partition_values:
+            return partition_columns(config, schema, from_path=True)
+        if self.by_files:
+            return partition_columns(config, schema, from_path=False)
+        return copied_columns(config, schema)
 
     @property
     def _is_newest(self) -> bool:

@@ -22,7 +22,7 @@ from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedEr
 from hudi_format.keygen.key_generator import is_provided, kind_of
 from hudi_format.keygen.partition_path import lacks_column
 from hudi_format.parquet.footer import footer_bytes, open_parquet, reading, schema_part
-from hudi_format.parquet.row_groups import row_groups
+from hudi_format.parquet.row_groups import ColumnChunk, row_groups
 from hudi_format.storage.local import LocalStorage
 from hudi_format.storage.parallel import side_by_side
 from hudi_timeline.reading.plan import BATCH_ROWS
@@ -403,23 +403,28 @@ class _Forms:
 def _unlike_path(footer: memoryview, constants: pa.RecordBatch | None) -> str:
     """A column in which a file has, by its statistics, another value than its partition path; "" for none.
 
-    Of null, of which paths have the same text as of other values, and of text, which may look encoded, or like a level
-    in Hive style, and is neither.
+    A global index may have left rows in their partition as the column changed.  Besides, null has the path of other
+    values too, and text may look encoded, or like a level in Hive style, and is neither.
     """
-    values = {} if constants is None else {n: constants.column(n)[0] for n in constants.schema.names}
-    told: dict[str, pa.Scalar] = {
-        n: v for n, v in values.items() if not v.is_valid or pa.types.is_string(v.type)
-    }
+    told = {} if constants is None else {n: constants.column(n)[0] for n in constants.schema.names}
     for group in row_groups(footer, told) if told else ():
         for name, value in told.items():
             found = group.columns.get(name)
-            if found is None:
-                continue
-            if found.nulls is None or found.nulls != (0 if value.is_valid else group.num_rows):
-                return name
-            if value.is_valid and not found.low == found.high == value.as_py().encode():
+            if found is not None and not _holds_only(found, value, group.num_rows):
                 return name
     return ""
+
+
+def _holds_only(chunk: ColumnChunk, value: pa.Scalar, rows: int) -> bool:
+    """Whether a chunk surely has one value in all rows."""
+    if chunk.nulls is None or chunk.nulls != (0 if value.is_valid else rows):
+        return False
+    if not value.is_valid:
+        return True
+    if pa.types.is_string(value.type):  # bounds of which may be cut
+        return bool(chunk.low == chunk.high == value.as_py().encode())
+    bounds = chunk.bounds(value.type)
+    return bounds is not None and bool(bounds[0] == bounds[1] == value)
 
 
 __all__ = ["PolarsSource", "dataset_of", "paths_are_values", "relation_of"]

@@ -38,15 +38,12 @@ class PartitionPruner:
         config: TableConfig,
         columns: Sequence[PartitionColumn],
         parts: Sequence[Predicate] = (),
-        *,
-        exact: bool = True,
     ) -> None:
         """Partition filter of a row filter.
 
         Args:
             columns: the table's partition columns.
             parts: predicates that all must hold where the filter does, and the other way round, where these are known.
-            exact: whether rows hold just what their path says; else a null or an escaped text decides nothing.
         """
         from_path = {c.name for c in columns if c.told_by_paths}
         # The values of a path alone tell whether these hold.
@@ -59,7 +56,8 @@ class PartitionPruner:
         self._schema = schema
         self._config = config
         self._columns = columns
-        self._exact = exact
+        # Else a null or an escaped text decides nothing: the files hold the value.
+        self._exact = not any(c.copied for c in columns)
         self._decides = bool(from_path)
         # Levels are then no values by themselves.
         self._formatted = any(c.formatted for c in columns)
@@ -71,7 +69,7 @@ class PartitionPruner:
         known = [
             n
             for n, p in enumerate(partitions)
-            if split_values(p, fields) is not None and (self._exact or "%" not in p)
+            if split_values(p, fields) is not None and not any(c.may_be_other(p) for c in self._columns)
         ]
         if self._told_by_path:
             told = _passing([partitions[n] for n in known], self._columns, self._told)
@@ -126,7 +124,7 @@ class PartitionPruner:
                 before.count("/") + 2 != len(self._columns) or not last.startswith(f"{name}=")
             ):
                 continue
-            if self._exact or "%" not in path:
+            if not self._columns[-1].may_be_other(path):
                 text = unquote(last.removeprefix(f"{name}="))
                 found.setdefault(before, {})[f"{text}/"] = path
         return found

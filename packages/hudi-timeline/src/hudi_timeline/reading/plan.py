@@ -6,7 +6,7 @@ engine makes a native Parquet scan of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -214,8 +214,13 @@ def told_alike(plan: ScanPlan) -> list[ToldAlike]:
             partition_values=values.drop_columns(list(held)),
             untold={},
         )
-        parts.append(ToldAlike(part, held))
+        parts.append(ToldAlike(part, to_be_held(plan.partition_columns, held)))
     return parts
+
+
+def to_be_held(columns: Sequence[PartitionColumn], untold: Sequence[str]) -> tuple[str, ...]:
+    """Untold columns without which a file cannot be read; a copied one is null there, as any other column."""
+    return tuple(c.name for c in columns if c.name in untold and not c.copied)
 
 
 @dataclass(frozen=True, slots=True)

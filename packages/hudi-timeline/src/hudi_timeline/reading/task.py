@@ -28,7 +28,7 @@ from hudi_format.schema.meta_fields import COMMIT_TIME, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.partition_values import FROM_PATH, PARTITION
 from hudi_timeline.reading.bootstrap import BootstrapFile
-from hudi_timeline.reading.plan import BATCH_ROWS, Predicate, ScanPlan, SliceLogs
+from hudi_timeline.reading.plan import BATCH_ROWS, Predicate, ScanPlan, SliceLogs, to_be_held
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,8 +153,11 @@ def make_tasks(
     needed = pa.schema([*schema, *extra])
     constant = [c.name for c in plan.partition_columns if c.source == FROM_PATH and c.name in needed.names]
     values = {row.column(PARTITION)[0].as_py(): row.select(constant) for row in _rows(plan.partition_values)}
-    held = {p: tuple(n for n in names if n in constant) for p, names in plan.untold.items()}
-    values |= {p: values[p].select([n for n in constant if n not in names]) for p, names in held.items()}
+    values |= {p: values[p].select([n for n in constant if n not in names]) for p, names in plan.untold.items()}
+    held = {
+        p: tuple(n for n in to_be_held(plan.partition_columns, names) if n in constant)
+        for p, names in plan.untold.items()
+    }
     columns = (plan.files.column(n).to_pylist() for n in ("path", "partition", "size", "instant", "file_id"))
     readings = _readings(storage, plan)
     tasks = [

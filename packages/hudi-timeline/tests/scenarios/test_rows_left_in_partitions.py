@@ -1,0 +1,96 @@
+"""Rows that a global index left in their partition as its column changed: every door has the value of the path."""
+
+import contextlib
+import random
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from hudi_timeline import HudiTable, UnsupportedError
+
+STAYS = {
+    "GLOBAL_SIMPLE": {"hoodie.simple.index.update.partition.path": "false"},
+    "GLOBAL_BLOOM": {"hoodie.bloom.index.update.partition.path": "false"},
+    "RECORD_INDEX": {"hoodie.metadata.record.index.enable": "true"},
+}
+VALUES = {
+    "text": (pa.string(), ["x", "y", "z w", "p=x", None]),
+    "number": (pa.int32(), [-1, 0, 7, None]),
+    "truth": (pa.bool_(), [True, False]),
+}
+SERVICES = {"COPY_ON_WRITE": ["nothing", "clean"], "MERGE_ON_READ": ["nothing", "compact", "clean"]}
+
+
+def rows_of(data, columns=("k", "p", "v")):
+    table = data if isinstance(data, pa.Table) else data.to_arrow()
+    return sorted((tuple(r[c] for c in columns) for r in table.to_pylist()), key=repr)
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.req("IX-06", "IX-08", "IX-12", "QR-10", "QR-12")
+@pytest.mark.parametrize("hive", ["true", "false"], ids=["hive", "bare"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.parametrize("index", STAYS)
+def test_a_filter_finds_what_a_read_shows(tmp_path, index, values, kind, hive):
+    rng = random.Random(f"{index} {values} {kind} {hive}")
+    type_, choices = VALUES[values]
+    schema = pa.schema([("k", pa.string()), ("p", type_), ("o", pa.int64()), ("v", pa.int64())])
+    options = {
+        "hoodie.index.type": index,
+        "hoodie.datasource.write.hive_style_partitioning": hive,
+        "hoodie.compact.inline": "false",
+        **STAYS[index],
+    }
+    table = HudiTable.create(
+        str(tmp_path), schema, name="t", table_type=kind, record_keys=["k"], partition_fields=["p"],
+        ordering_fields=["o"], options=options,
+    )  # fmt: skip
+    first, newest = {}, {}
+    for step in range(6):
+        keys = rng.sample([f"k{n}" for n in range(12)], 5)
+        rows = [{"k": k, "p": rng.choice(choices), "o": step, "v": rng.randrange(100)} for k in keys]
+        table.upsert(pa.Table.from_pylist(rows, schema), options=options)
+        for row in rows:
+            first.setdefault(row["k"], row["p"])
+            newest[row["k"]] = row["v"]
+        service = rng.choice(SERVICES[kind])
+        if service == "compact":
+            table.compact()
+        elif service == "clean":
+            table.clean()
+    whole = rows_of(table.read())
+    assert [(k, v) for k, _, v in whole] == sorted(newest.items())
+    # What no path says is as the files have it: of a null or a named text there, the row's own.
+    left = {k: p for k, p, _ in whole if first[k] is not None and "=" not in str(first[k])}
+    assert left == {k: p for k, p in first.items() if k in left}
+
+    def passing(test):
+        return [r for r in whole if test(r[1])]
+
+    for value in choices:
+        if value is None:
+            is_null = pc.field("p").is_null()
+            assert rows_of(table.read(filter=is_null)) == passing(lambda p: p is None)
+            assert table.read(filter=is_null).count() == len(passing(lambda p: p is None))
+            continue
+        one = passing(lambda p, v=value: p == v)
+        others = passing(lambda p, v=value: p is not None and p != v)
+        equal = pc.field("p") == pa.scalar(value, type_)
+        assert rows_of(table.read(filter=equal)) == one
+        assert table.read(filter=equal).count() == len(one)
+        assert rows_of(table.read(filter=~equal)) == others
+        assert rows_of(table.read(filter=pc.field("p").isin([value]))) == one
+        # Polars evaluates itself what it gives to no source, and no dataset can be made of rows that are merged.
+        lazy = table.read().to_polars_lazy()
+        assert rows_of(lazy.filter(pl.col("p") == value).collect().to_arrow()) == one
+        assert rows_of(lazy.filter(pl.col("p") != value).collect().to_arrow()) == others
+        relation = table.read().to_duckdb()
+        assert rows_of(relation.filter(duckdb.ColumnExpression("p") == value).to_arrow_table()) == one
+        with contextlib.suppress(UnsupportedError):  # where a file has rows of which its path does not tell
+            assert rows_of(table.read().to_pyarrow_dataset().to_table(filter=equal)) == one
+    keys = sorted(newest)[:4]
+    assert rows_of(table.get(keys)) == [r for r in whole if r[0] in keys]
