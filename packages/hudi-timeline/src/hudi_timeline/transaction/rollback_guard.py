@@ -150,7 +150,8 @@ def refuse_needed(snapshot: TableSnapshot, instant: Instant) -> None:
     later = [i for i in timeline.completed_writes() if i.time > instant.time]
     if later:
         raise UnsupportedError(
-            f"{len(later)} completed writes came after {instant.time}, the newest {later[-1]}",
+            f"{len(later)} completed write{'s' if len(later) > 1 else ''} came after {instant.time}, the newest "
+            f"{later[-1]}",
             table=storage.uri,
             instant=instant.time,
             remedy=f"roll back {later[-1].time} and so on down to it, newest first, or restore to an earlier commit.",
