@@ -21,6 +21,10 @@ def _routing() -> Routing:
     inserts = {}
     for p in NAMES[:-1]:
         n = len(buckets)
+        if p in NAMES[1::2]:
+            buckets.append(Bucket(n, p, CREATE, f"new{n}"))
+            inserts[p] = (InsertShare(1.0, n),)
+            continue
         buckets += [Bucket(n + i, p, CREATE, f"new{n + i}") for i in range(3)]
         inserts[p] = (InsertShare(0.2, n), InsertShare(0.7, n + 1), InsertShare(1.0, n + 2))
     return Routing(tuple(buckets), located, inserts)
@@ -55,3 +59,30 @@ def test_each_row_goes_to_its_bucket_and_task(
     assert len(found) == sum(b is not None for b in wanted.values())
     for row in found:
         assert row["at"] == row[0] % tasks
+
+
+def _largest_method(spark: SparkSession, places: int) -> int:
+    """Bytes of the largest method that Spark generates where so many places stand in the plan."""
+    located = {(f"partition-{i % 8}", f"{i:08d}-0000-0000-0000-000000000000-0"): i for i in range(places)}
+    buckets = tuple(Bucket(i, p, MERGE, f) for i, (p, f) in enumerate(located))
+    frame = spark.range(1).selectExpr(
+        "string(id) _hoodie_record_key", "string(id) _hoodie_partition_path", "string(id) _hudi_file_id",
+        *(f"string(id) c{i}" for i in range(12)),
+    )  # fmt: skip
+    routing = Routing(buckets, located, {})
+    placed = place(spark, frame, routing, [0] * places, 2, frame.columns, all_placed=False)
+    plan = placed._jdf.queryExecution().executedPlan()
+    debug = getattr(getattr(spark._jvm.org.apache.spark.sql.execution.debug, "package$"), "MODULE$")
+    stages = debug.codegenStringSeq(plan)
+    return max(stages.apply(i)._3().maxMethodCodeSize() for i in range(stages.size()))
+
+
+@pytest.mark.spark
+def test_the_code_of_a_row_does_not_grow_with_the_places_that_stand_in_a_plan(spark: SparkSession) -> None:
+    """The JVM compiles long methods badly, and none of more than 8,000 bytes."""
+    most, adaptive = bucket_partitioner.LITERAL_PLACES, spark.conf.get("spark.sql.adaptive.enabled")
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        assert _largest_method(spark, most) == _largest_method(spark, most // 2)
+    finally:
+        spark.conf.set("spark.sql.adaptive.enabled", adaptive)

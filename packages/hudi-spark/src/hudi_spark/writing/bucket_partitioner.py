@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -156,15 +156,17 @@ def _ranges(routing: Routing, slot_of: Sequence[int]) -> list[tuple[str, str, fl
 
 def _bucket_sql(routing: Routing) -> str:
     """SQL expression of a row's bucket, null without an assignment."""
-    located = "".join(
-        f" WHEN {FILE_ID} = {text_sql(f)} AND {PARTITION_PATH} = {text_sql(p)} THEN {b}"
-        for (p, f), b in routing.located.items()
+    bucket_of = {f"{f}/{p}": b for (p, f), b in routing.located.items()}
+    bucket_of |= {f"/{p}": s[0].bucket for p, s in routing.inserts.items() if len(s) == 1}
+    shared = "".join(
+        f" WHEN {FILE_ID} = '' AND {PARTITION_PATH} = {text_sql(p)} THEN {_share_sql(s)}"
+        for p, s in routing.inserts.items()
+        if len(s) > 1
     )
-    new = "".join(f" WHEN {text_sql(p)} THEN {_share_sql(s)}" for p, s in routing.inserts.items())
-    new = f"CASE {PARTITION_PATH}{new} END" if new else "CAST(NULL AS INT)"
-    if not located:
-        return f"CASE WHEN {FILE_ID} = '' THEN {new} END"
-    return f"CASE WHEN {FILE_ID} = '' THEN {new}{located} END"
+    # No file id has a slash.
+    place = f"concat({FILE_ID}, '/', {PARTITION_PATH})"
+    found = entry_sql(place, {k: str(b) for k, b in bucket_of.items()}) if bucket_of else "CAST(NULL AS INT)"
+    return f"CASE{shared} ELSE {found} END" if shared else found
 
 
 def _share_sql(shares: Sequence[InsertShare]) -> str:
@@ -172,6 +174,20 @@ def _share_sql(shares: Sequence[InsertShare]) -> str:
         return str(shares[0].bucket)
     tests = "".join(f" WHEN {_HASH} < {s.upto * _HASHES!r}D THEN {s.bucket}" for s in shares[:-1])
     return f"CASE{tests} ELSE {shares[-1].bucket} END"
+
+
+def entry_sql(text: str, entries: Mapping[str, str]) -> str:
+    """SQL expression of the entry of a text, null where there is none.
+
+    It is looked for in an array.  As branches of a CASE the entries would make the code that Spark generates for the
+    rows longer than what the JVM compiles well, and a row costs several times as much.
+
+    Args:
+        text: an SQL expression.
+        entries: SQL expressions without columns; at least one.
+    """
+    place = f"array_position(array({','.join(map(text_sql, entries))}), {text})"
+    return f"element_at(array({','.join(entries.values())}), CAST(nullif({place}, 0) AS INT))"
 
 
 def text_sql(value: str) -> str:

@@ -31,7 +31,7 @@ from hudi_index.lookup import FileLookup, KeyStages, LookupCount, LookupTask, su
 from hudi_index.record_index import KeyLocator, files_are_cheaper, shards_by_task
 from hudi_index.tagging import MOVED, STORED_IN
 from hudi_spark.runtime.python_workers import in_workers
-from hudi_spark.writing.bucket_partitioner import slots, small_frame, text_sql
+from hudi_spark.writing.bucket_partitioner import entry_sql, slots, small_frame
 from hudi_spark.writing.deleted_keys import is_delete
 from hudi_spark.writing.key_places import (
     CHECKSUM,
@@ -170,11 +170,9 @@ class Lookup:
             table = small_frame(self._spark, of_partition.items(), kinds)
             joined = keys.join(F.broadcast(table), PARTITION_PATH)
             return joined.select(*keys.columns, F.explode(_SLOT).alias(_SLOT))
-        cases = "".join(
-            f" WHEN {text_sql(p)} THEN array({','.join(map(str, numbers))})"
-            for p, numbers in of_partition.items()
-        )
-        return keys.select("*", F.explode(F.expr(f"CASE {PARTITION_PATH}{cases} END")).alias(_SLOT))
+        entries = {p: f"array({','.join(map(str, numbers))})" for p, numbers in of_partition.items()}
+        of_row = F.expr(entry_sql(PARTITION_PATH, entries)) if entries else F.array().cast("array<int>")
+        return keys.select("*", F.explode(of_row).alias(_SLOT))
 
     def _needed(self) -> list[str]:
         """Columns of the rows that decide where they go."""

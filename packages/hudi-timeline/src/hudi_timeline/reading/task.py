@@ -153,7 +153,9 @@ def make_tasks(
     needed = pa.schema([*schema, *extra])
     constant = [c.name for c in plan.partition_columns if c.source == FROM_PATH and c.name in needed.names]
     values = {row.column(PARTITION)[0].as_py(): row.select(constant) for row in _rows(plan.partition_values)}
-    values |= {p: values[p].select([n for n in constant if n not in names]) for p, names in plan.untold.items()}
+    values |= {
+        p: values[p].select([n for n in constant if n not in names]) for p, names in plan.untold.items()
+    }
     held = {
         p: tuple(n for n in to_be_held(plan.partition_columns, names) if n in constant)
         for p, names in plan.untold.items()
