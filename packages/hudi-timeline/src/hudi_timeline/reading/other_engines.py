@@ -406,7 +406,9 @@ def _unlike_path(footer: memoryview, constants: pa.RecordBatch | None) -> str:
     A global index may have left rows in their partition as the column changed.  Besides, null has the path of other
     values too, and text may look encoded, or like a level in Hive style, and is neither.
     """
-    told = {} if constants is None else {n: constants.column(n)[0] for n in constants.schema.names}
+    told: dict[str, pa.Scalar] = (
+        {} if constants is None else {n: constants.column(n)[0] for n in constants.schema.names}
+    )
     for group in row_groups(footer, told) if told else ():
         for name, value in told.items():
             found = group.columns.get(name)
