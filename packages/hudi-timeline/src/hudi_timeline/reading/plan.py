@@ -219,7 +219,7 @@ def told_alike(plan: ScanPlan) -> list[ToldAlike]:
 
 
 def to_be_held(columns: Sequence[PartitionColumn], untold: Sequence[str]) -> tuple[str, ...]:
-    """Untold columns without which a file cannot be read; a copied one is null there, as any other column."""
+    """Untold columns without which a file cannot be read; a copied one is null there."""
     return tuple(c.name for c in columns if c.name in untold and not c.copied)
 
 
