@@ -332,5 +332,5 @@ class PartitionColumn:
         return self.source == FROM_PATH and not (self.formatted and is_time)
 
     def may_be_other(self, path: str) -> bool:
-        """Whether files may hold another value than the path says, as its text looks escaped or named."""
+        """Whether files may hold another value than the path says: it looks escaped or named."""
         return self.copied and ("%" in path or (self.bare and "=" in path))
