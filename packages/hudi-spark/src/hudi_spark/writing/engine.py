@@ -428,6 +428,10 @@ class SparkEngine:
             routing = replace(
                 routing, located={digits[group]: n for group, n in routing.located.items() if group in digits}
             )
+        # Tagged rows without places for them are dropped: inserts whose key is there already.
+        all_placed = set(frame.counts) <= set(routing.inserts) and not (frame.tagged and not routing.located)
+        if frame.groups is not None and frame.buckets is not None:
+            all_placed = routing.located.keys() >= frame.buckets.keys()
         task_of = spread(routing.buckets, self.parallelism, frame.tasks)
         tasks = max(task_of) + 1
         number = slots(tasks)
@@ -436,8 +440,7 @@ class SparkEngine:
         placed = place(
             self._spark, rows, routing, [number[t] for t in task_of], tasks,
             [n for n in (*context.row_schema().names, MOVED, STORED_IN, *in_order) if n in rows.columns],
-            # Tagged rows without places for them are dropped: inserts whose key is there already.
-            all_placed=set(frame.counts) <= set(routing.inserts) and not (frame.tagged and not routing.located),
+            all_placed=all_placed,
         )  # fmt: skip
         return self._write(placed, WriteBuckets(context, routing.buckets))
 
