@@ -187,7 +187,8 @@ def entry_sql(text: str, entries: Mapping[str, str]) -> str:
         entries: SQL expressions without columns; at least one.
     """
     place = f"array_position(array({','.join(map(text_sql, entries))}), {text})"
-    return f"element_at(array({','.join(entries.values())}), CAST(nullif({place}, 0) AS INT))"
+    # The null of a text without an entry, which has the place 0: Spark 4 takes a place that is null for the last one.
+    return f"element_at(array(NULL,{','.join(entries.values())}), CAST(coalesce({place}, 0) AS INT) + 1)"
 
 
 def text_sql(value: str) -> str:
