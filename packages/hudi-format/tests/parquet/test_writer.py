@@ -52,6 +52,25 @@ def write(storage: LocalStorage, *parts: pa.Table, schema: pa.Schema | None = No
         return writer.close()
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 15, 16, 17, 100])
+def test_nested_values_in_the_smallest_pages_read_back(storage: LocalStorage, size: int) -> None:
+    lists = [[1, 2, 3], None, [], [1], [1] * 9]
+    for rows in ([lists[0]], [None], [[]], lists, lists * 50):
+        table = pa.table(
+            {
+                "numbers": pa.array(rows, pa.list_(pa.int64())),
+                "texts": pa.array([r and [str(x) for x in r] for r in rows], pa.list_(pa.string())),
+                "pairs": pa.array(
+                    [r and [(str(n), float(x)) for n, x in enumerate(r)] for r in rows],
+                    pa.map_(pa.string(), pa.float64()),
+                ),
+                "inner": pa.array([r and [r, None, r] for r in rows], pa.list_(pa.list_(pa.int64()))),
+            }
+        )
+        write(storage, table, page_bytes=size)
+        assert read_table(storage, PATH, schema=table.schema).equals(table), rows[:5]
+
+
 @given(tables())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_every_type_and_every_null_reads_back(storage: LocalStorage, table: pa.Table) -> None:

@@ -57,6 +57,8 @@ _DISTINCT_SHARE = 0.25
 # Arrow writes a column chunk by chunk of the table; below this average they are put together first.
 _MIN_CHUNK_ROWS = 4096
 # How Arrow refuses values that a schema does not allow.
+# Below it Arrow writes a page of no values first, where there is a dictionary; lists behind one are not read again.
+_LEAST_PAGE = 16
 _ARROW_REFUSES = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
@@ -324,14 +326,15 @@ class BaseFileWriter:
     def _parquet(self, first: pa.Table, sink: Any) -> pq.ParquetWriter:
         # Parquet sees plain text where the Arrow column is a dictionary.
         codec, level = self._config.arrow_codec()
+        page_bytes = max(self._config.page_bytes, _LEAST_PAGE)
         return pq.ParquetWriter(
             sink,
             first.schema,
             compression=codec,
             compression_level=level,
             use_dictionary=self._dictionaries(first),
-            data_page_size=self._config.page_bytes,
-            dictionary_pagesize_limit=self._config.page_bytes,
+            data_page_size=page_bytes,
+            dictionary_pagesize_limit=page_bytes,
             store_schema=False,
             write_statistics=True,
             write_page_index=True,
