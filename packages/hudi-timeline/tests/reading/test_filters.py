@@ -1,5 +1,7 @@
 """Row filters as text and as expressions."""
 
+import itertools
+import math
 import sqlite3
 from datetime import date, datetime
 from decimal import Decimal
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from hudi_format.arrow.filter_conditions import paired
 from hudi_format.errors import InvalidOptionError, MissingColumnError, SchemaError
+from hudi_timeline import HudiTable
 from hudi_timeline.reading.filters import conditions, make_predicate, parse
 
 ROWS = pa.table(
@@ -309,6 +312,57 @@ def test_zero_is_one_number_among_values_too(column, zero):
     assert kept(f"{column} in ({zero})") == kept(f"{column} = {zero}") == ["0.0", "-0.0"]
     assert kept(f"{column} in (1, {zero})") == ["0.0", "-0.0", "1.0"]
     assert kept(f"{column} not in ({zero})") == ["1.0"]
+
+
+ORDERED = ["{} < 1", "{} <= 1", "{} > 1", "{} >= 1", "1 < {}", "{} between 0 and 1", "{} < o", "o >= {}"]
+
+
+@pytest.mark.parametrize("column", ["d", "f"])
+@pytest.mark.parametrize("condition", ORDERED)
+def test_a_row_that_a_condition_leaves_out_passes_its_negation_with_nan_too(condition, column):
+    values = [math.nan, -1.0, 1.0, 5.0, None]
+    of = {"d": (values, pa.float64()), "f": (values, pa.float32()), "o": ([1, 1, 2, 2, 1], pa.int64())}
+    rows = pa.table({"n": list(range(5)), **{n: pa.array(v, kind) for n, (v, kind) in of.items()}})
+
+    def kept(text):
+        return rows.filter(make_predicate(text, rows.schema).expression)["n"].to_pylist()
+
+    text = condition.format(column)
+    assert sorted(kept(text) + kept(f"not ({text})")) == [0, 1, 2, 3], "all but the null"
+    assert 0 in kept(f"not ({text})")
+    assert kept(f"not (not ({text}))") == kept(text)
+    if "between" in text:
+        assert kept(text.replace("between", "not between")) == kept(f"not ({text})")
+
+
+@pytest.mark.req("QR-10")
+@pytest.mark.parametrize("part", [None, "p"], ids=["files", "partitions"])
+def test_no_index_leaves_out_nan_of_a_negation(tmp_path, part):
+    schema = pa.schema([("k", pa.int64()), ("p", pa.float64()), ("d", pa.float64()), ("f", pa.float32())])
+    indexed = {
+        "hoodie.metadata.enable": "true",
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.parquet.small.file.limit": "0",
+    }
+    table = HudiTable.create(
+        str(tmp_path), schema, name="t", record_keys=["k"], partition_fields=part or (), options=indexed
+    )
+    rows = [
+        {"k": k, "p": v, "d": v, "f": v}
+        for k, v in enumerate([0.5, math.nan, 1.0, None, -math.inf, math.nan])
+    ]
+    for at in range(0, 6, 2):  # NaN beside a number, a null, an infinity
+        table.insert(pa.Table.from_pylist(rows[at : at + 2], schema), options=indexed)
+    skipping = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
+    for column, condition in itertools.product("pdf", ORDERED[:6]):
+        text = condition.format(column)
+        for options in ({}, skipping):
+            found, others = (
+                table.read(filter=t, options=options).to_arrow()["k"].to_pylist()
+                for t in (text, f"not ({text})")
+            )
+            assert sorted(found + others) == [0, 1, 2, 4, 5], (text, options)
+            assert {1, 5} <= {*others}
 
 
 @pytest.mark.parametrize("pattern", ["a\\b", "\\", "%\\\\\\"])

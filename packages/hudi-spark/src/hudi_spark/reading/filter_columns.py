@@ -46,12 +46,12 @@ class SparkConditions:
         other = _column(right) if isinstance(right, FilterColumn) else literal(right)
         found = _COMPARE[op](one, other)
         floats = [c for c, of in ((one, left), (other, right)) if pa.types.is_floating(of.type)]
-        if op == "!=":
-            for number in floats:
+        # Beside a null NaN is nothing either: the comparison stays null, which its negation is too.
+        for number in floats:
+            if op == "!=":
                 found = found | (F.isnan(number) & one.isNotNull() & other.isNotNull())
-        else:
-            for number in floats:
-                found = found & ~F.isnan(number)
+            else:
+                found = found & (~F.isnan(number) | one.isNull() | other.isNull())
         return found
 
     def among(self, column: FilterColumn, values: Sequence[pa.Scalar]) -> Column:

@@ -424,7 +424,11 @@ class _Parser(Generic[E]):
         return self._comparing(op, left, self._scalar(right, left, start))
 
     def _comparing(self, op: str, left: FilterColumn, right: FilterColumn | pa.Scalar) -> _Node[E]:
-        return lambda negated: self._make.compare(_NEGATED[op] if negated else op, left, right)
+        make = self._make
+        if op not in ("==", "!=") and (pa.types.is_floating(left.type) or pa.types.is_floating(right.type)):
+            # NaN is neither less nor greater, so `not (x < 1)` is not `x >= 1`.
+            return lambda negated: self._signed(make.compare(op, left, right), negated)
+        return lambda negated: make.compare(_NEGATED[op] if negated else op, left, right)
 
     def _signed(self, condition: E, negated: bool) -> E:
         return self._make.negated(condition) if negated else condition
