@@ -38,6 +38,9 @@ for _name in ("no_proxy", "NO_PROXY"):
     _known = [n for n in os.environ.get(_name, "").split(",") if n]
     os.environ[_name] = ",".join(dict.fromkeys([*_known, "127.0.0.1", "localhost"]))
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+# Images of containers often say that Python shall keep no bytecode.  Sessions start thousands of processes, Spark's
+# workers among them, and each would compile all that it imports: most of the time that starting it takes.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_venv = "yes"
