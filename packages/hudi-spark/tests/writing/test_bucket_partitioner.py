@@ -86,3 +86,19 @@ def test_the_code_of_a_row_does_not_grow_with_the_places_that_stand_in_a_plan(sp
         assert _largest_method(spark, most) == _largest_method(spark, most // 2)
     finally:
         spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+
+
+@pytest.mark.spark
+def test_the_hash_of_a_key_is_computed_once_however_many_files_share_the_new_rows(
+    spark: SparkSession,
+) -> None:
+    files = range(bucket_partitioner.LITERAL_PLACES)
+    buckets = tuple(Bucket(i, "p", CREATE, f"new{i}") for i in files)
+    shares = tuple(InsertShare((i + 1) / len(files), i) for i in files)
+    frame = spark.range(1).selectExpr(
+        "string(id) _hoodie_record_key", "'p' _hoodie_partition_path", "'' _hudi_file_id"
+    )
+    routing = Routing(buckets, {}, {"p": shares})
+    placed = place(spark, frame, routing, [0] * len(files), 2, frame.columns, all_placed=True)
+    plan = placed._jdf.queryExecution().optimizedPlan().toString()
+    assert plan.count("crc32(") == 1, plan

@@ -79,6 +79,7 @@ def spread(buckets: Sequence[Bucket], parallelism: int, asked: int | None = None
 # its key (`hudi_timeline.writing.tasks.InsertShare`).
 
 SLOT = "_hudi_slot"
+_KEY_HASH = "_hudi_key_hash"
 _HASH = f"CAST(crc32(CAST({RECORD_KEY} AS BINARY)) AS DOUBLE)"
 _HASHES = 2.0**32
 _RANGES = (
@@ -120,6 +121,9 @@ def place(
     wanted = [F.col(f"`{c}`") for c in columns]
     places = len(routing.located) + sum(len(s) for s in routing.inserts.values())
     if places <= LITERAL_PLACES:
+        if any(len(s) > 1 for s in routing.inserts.values()):
+            # Once for each row: in the branches Spark would compute it for each of them.
+            rows = rows.withColumn(_KEY_HASH, F.expr(_HASH))
         placed = rows.select(F.expr(_bucket_sql(routing)).alias(BUCKET), *wanted)
         if not all_placed:
             placed = placed.where(F.col(BUCKET).isNotNull())
@@ -172,7 +176,7 @@ def _bucket_sql(routing: Routing) -> str:
 def _share_sql(shares: Sequence[InsertShare]) -> str:
     if len(shares) == 1:
         return str(shares[0].bucket)
-    tests = "".join(f" WHEN {_HASH} < {s.upto * _HASHES!r}D THEN {s.bucket}" for s in shares[:-1])
+    tests = "".join(f" WHEN {_KEY_HASH} < {s.upto * _HASHES!r}D THEN {s.bucket}" for s in shares[:-1])
     return f"CASE{tests} ELSE {shares[-1].bucket} END"
 
 
