@@ -104,6 +104,16 @@ def test_index_records_that_lack_what_the_newest_writer_knows_are_checked(table,
     assert HudiTable.open(str(path)).verify(deep=True) == []
 
 
+@pytest.mark.parametrize("table", golden("v6", "mdt_all_indexes"), ids=str)
+def test_partitions_of_a_metadata_table_that_no_record_has_marked_yet_are_no_finding(table, tmp_path):
+    """Apache Hudi leaves them so where a table's first write has no rows."""
+    path = table.unpack(tmp_path)
+    for name in ("column_stats", "bloom_filters"):
+        for mark in (path / ".hoodie/metadata" / name).glob("*.hoodie_partition_metadata*"):
+            mark.unlink()
+    assert HudiTable.open(str(path)).verify(deep=True) == []
+
+
 def test_a_cleaning_that_was_entered_into_the_metadata_table_again_is_no_finding(table, path):
     """Apache Hudi rolls the entry back that another process made of a cleaning of its own, and makes it anew."""
     listed = {**SHORT, "hoodie.metadata.enable": "true"}

@@ -188,11 +188,14 @@ class TableState:
 
     @cached_property
     def partitions(self) -> dict[str, Sequence[FileInfo]]:
-        """Files of the partition folders."""
+        """Files of the partition folders.
+
+        Those of a metadata table are known by their names: Apache Hudi marks one with its first record only.
+        """
         return {
             p: files
             for p, files in self.folders.items()
-            if any(f.name.startswith(PARTITION_METADATA) for f in files)
+            if (self.is_metadata and p) or any(f.name.startswith(PARTITION_METADATA) for f in files)
         }
 
     @cached_property
