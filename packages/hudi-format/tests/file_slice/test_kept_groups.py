@@ -166,9 +166,9 @@ class Keys:
 def test_an_observer_sees_the_keys_of_rows_that_stay(storage, merge):
     old, made, keys = first(storage), spec("2"), Keys()
     if merge:
-        merge_file(storage, made, old, Incoming(records(["new"])), observer=lambda: keys)
+        merge_file(storage, made, old, Incoming(records(["new"])), observer=lambda *_: keys)
     else:
-        concat_file(storage, made, old, [records(["new"])], observer=lambda: keys)
+        concat_file(storage, made, old, [records(["new"])], observer=lambda *_: keys)
     assert keys.seen == [*(f"k{n:04d}" for n in range(ROWS)), "new"]
 
 

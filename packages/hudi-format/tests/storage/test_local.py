@@ -250,3 +250,76 @@ def test_a_folder_whose_files_seem_gone_and_stay_is_an_error(tmp_path, monkeypat
     with pytest.raises(StorageError, match="not empty"):
         storage.delete_dir("d")
     assert (tmp_path / "d" / "one").exists()
+
+
+@pytest.fixture
+def flushed(monkeypatch):
+    """Paths that were flushed, since it was emptied."""
+    found, right = [], os.fsync
+
+    def fsync(file):
+        found.append(os.readlink(f"/proc/self/fd/{file}"))
+        right(file)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return found
+
+
+def flushes(storage, flushed, *paths, **how):
+    """What a flush of files flushes, below the table's folder."""
+    for path in paths:
+        storage.touch(path, b"x")
+    flushed.clear()
+    storage.flush(paths, **how)
+    return [os.path.relpath(p, storage.uri) for p in flushed]
+
+
+def test_a_flush_is_of_files_and_of_all_folders_that_are_new(tmp_path, flushed):
+    storage = LocalStorage(str(tmp_path))
+    assert flushes(storage, flushed, "a/b/f") == ["a/b/f", "a/b", "a", "."]
+    assert flushes(storage, flushed, "a/b/g") == ["a/b/g", "a/b"]
+    assert flushes(storage, flushed, "a/b/g", written=False) == ["a/b"]
+    both = flushes(storage, flushed, "a/c/f", "a/b/f")
+    assert (both[:2], set(both[2:4]), both[4:]) == (["a/c/f", "a/b/f"], {"a/b", "a/c"}, ["a"])
+    assert flushes(storage, flushed, "a/f") == ["a/f", "a"]
+    assert flushes(storage, flushed, "f") == ["f", "."]
+    assert flushes(LocalStorage(str(tmp_path)), flushed, "a/b/f") == ["a/b/f", "a/b", "a", "."]
+
+
+def test_a_folder_that_was_made_anew_is_flushed_anew(tmp_path, flushed):
+    storage = LocalStorage(str(tmp_path))
+    anew = ["a/b/f", "a/b", "a", "."]
+    assert flushes(storage, flushed, "a/b/f") == anew
+    storage.delete_dir("a")
+    assert flushes(storage, flushed, "a/b/f") == anew
+    os.rename(tmp_path / "a", tmp_path / "other")  # by somebody else
+    assert flushes(storage, flushed, "a/b/f") == anew
+    storage.rename("a", "again")
+    assert flushes(storage, flushed, "a/b/f") == anew
+    os.rename(tmp_path / "a/b", tmp_path / "a/other")
+    assert flushes(storage, flushed, "a/b/f") == anew[:3]
+
+
+def test_what_could_not_be_flushed_is_flushed_again(tmp_path, flushed, monkeypatch):
+    storage = LocalStorage(str(tmp_path))
+    right = os.fsync
+
+    def refuses(file):
+        if os.readlink(f"/proc/self/fd/{file}") == str(tmp_path):
+            raise OSError(errno.EIO, "no")
+        right(file)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", refuses)
+        with pytest.raises(StorageError):
+            flushes(storage, flushed, "a/f")
+    assert flushes(storage, flushed, "a/f") == ["a/f", "a", "."]
+
+
+def test_a_flush_of_a_table_is_of_the_folders_above_it(tmp_path, flushed):
+    storage = LocalStorage(str(tmp_path / "new/table"))
+    storage.make_dir("")
+    storage.flush([""])
+    assert flushed[-1] == "/"
+    assert str(tmp_path / "new") in flushed
+    assert str(tmp_path) in flushed

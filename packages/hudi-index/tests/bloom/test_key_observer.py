@@ -24,6 +24,7 @@ from hudi_index.bloom.key_observer import (
     footer_filter,
     footer_range,
     observer_of,
+    observer_of_rewritten,
     seeded_observer,
 )
 
@@ -229,6 +230,59 @@ def test_a_file_whose_filter_goes_by_the_keys_is_rewritten_as_if_anew(first, lat
         return
     carried.add(pa.array(later, pa.string()))
     assert dict(carried.finish()) == entries(first + later)
+
+
+BY_KEYS = BloomSettings("DYNAMIC_V0", 8, 0.1, 16, to_keys=True)
+
+
+def entries_by_keys(keys, settings=BY_KEYS):
+    observer = observer_of(settings)
+    observer.add(pa.array(keys, pa.string()))
+    return dict(observer.finish())
+
+
+@pytest.mark.req("IX-04")
+@pytest.mark.parametrize("kind", ["SIMPLE", "DYNAMIC_V0"])
+@given(first=key_lists, later=st.lists(key_lists, max_size=2), deleted=st.integers(0, 3))
+def test_a_rewritten_file_has_the_filter_of_its_keys(kind, first, later, deleted):
+    settings = BloomSettings(kind, 8, 0.1, 16, to_keys=True)
+    old = entries_by_keys(first, settings)
+    observer = observer_of_rewritten(old, settings, num_rows=len(first), most_deleted=deleted)
+    left = first[min(deleted, len(first)) :]
+    for part in (left[:3], left[3:], *later):
+        observer.add(pa.array(part, pa.string()))
+    every = [*left, *(k for part in later for k in part)]
+    assert dict(observer.finish()) == entries_by_keys(every, settings)
+
+
+def test_a_filter_is_not_built_again_of_the_same_keys(monkeypatch):
+    old = entries_by_keys(KEYS)
+    monkeypatch.setattr(BloomFilter, "add", lambda *_: pytest.fail("a key was hashed again"))
+    monkeypatch.setattr(BloomFilter, "to_base64", lambda self: pytest.fail("it was encoded again"))
+    observer = observer_of_rewritten(old, BY_KEYS, num_rows=len(KEYS))
+    observer.add(pa.array(KEYS[:2]))
+    observer.add(pa.array(KEYS[2:]))
+    assert dict(observer.finish()) == old
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {BLOOM: "junk"},
+        {BLOOM: None},
+        {TYPE_CODE: "OTHER"},
+        {MIN_KEY: None},
+        {MAX_KEY: "😀"},
+        {BLOOM: entries_by_keys(KEYS[1:])[BLOOM]},  # of fewer keys
+        {BLOOM: entries_by_keys([*KEYS, "more"])[BLOOM]},
+        {BLOOM: BloomFilter.create("DYNAMIC_V0", len(KEYS), 0.1, 16).to_base64()},  # of none
+    ],
+)
+def test_a_footer_that_is_not_of_the_keys_is_not_taken_over(change):
+    old = {k: v for k, v in {**entries_by_keys(KEYS), **change}.items() if v is not None}
+    observer = observer_of_rewritten(old, BY_KEYS, num_rows=len(KEYS))
+    observer.add(pa.array(KEYS))
+    assert dict(observer.finish()) == entries_by_keys(KEYS)
 
 
 @pytest.mark.parametrize("bad", [None, ""])

@@ -72,30 +72,53 @@ def test_a_digit_that_is_none_is_an_error_where_it_is_looked_at():
 def test_the_kernels_refuse_what_leads_outside():
     probe = Probe(pa.array(["a", "b"]))
     text = filter_text(memoryview(BloomFilter.create("SIMPLE", 10, 0.01).to_base64().encode()))
-    places = np.zeros((2, 2), np.uint32)
+    hashes = np.zeros((2, 2), np.uint32)
     out = np.zeros(2, np.int64)
     base = np.array([13], np.int64)
     with pytest.raises(ValueError, match="leave"):
-        _filter.screen(text.text[:8], base, 96, places, None, out)
+        _filter.screen(text.text[:8], base, 96, 2, hashes, None, out)
     with pytest.raises(ValueError, match="not there"):
-        _filter.screen(text.text, base, 96, places, np.array([2]), out)
+        _filter.screen(text.text, base, 96, 2, hashes, np.array([2]), out)
     with pytest.raises(ValueError, match="room"):
-        _filter.screen(text.text, base, 96, places, None, out[:1])
+        _filter.screen(text.text, base, 96, 2, hashes, None, out[:1])
+    with pytest.raises(ValueError, match="hashes"):
+        _filter.screen(text.text, base, 96, 3, hashes, None, out)
+    with pytest.raises(ValueError, match="size"):
+        _filter.screen(text.text, base, 96, 0, hashes, None, out)
     data, offsets, _ = probe.buffers
     with pytest.raises(ValueError, match="not there"):
         _filter.confirm(text.text, base, 96, 7, True, data, offsets, np.array([5]), 1)
     with pytest.raises(ValueError, match="per round"):
-        _filter.first_places(96, 3, True, data, offsets, places)
+        _filter.first_hashes(3, True, data, offsets, hashes)
     with pytest.raises(ValueError, match="per key"):
         _filter.prefixes(data, offsets, 0, np.zeros(1, np.uint64))
 
 
 @settings(max_examples=20)
-@given(st.lists(st.text("ab\U00010000", min_size=1, max_size=40), min_size=1, max_size=300))
-def test_places_made_ahead_are_those_of_one_key_at_a_time(keys):
+@given(
+    st.lists(st.text("ab\U00010000", min_size=1, max_size=40), min_size=1, max_size=300),
+    st.integers(1, 2**31 - 1),
+    st.booleans(),
+)
+def test_hashes_made_ahead_are_those_of_one_key_at_a_time(keys, size, murmur):
     probe = Probe(pa.array(keys, pa.string()))
     data, offsets, _ = probe.buffers
     out = np.zeros((5, len(keys)), np.uint32)
-    _filter.first_places(1438, 5, True, data, offsets, out)
+    _filter.first_hashes(5, murmur, data, offsets, out)
+    bits = np.abs(out.view(np.int32).astype(np.int64)) % size
     for i, key in enumerate(keys):
-        assert out[:, i].tolist() == _filter.places(key.encode(), 1438, 5, True)
+        assert bits[:, i].tolist() == _filter.places(key.encode(), size, 5, murmur)
+
+
+def test_keys_are_hashed_once_for_filters_of_all_sizes(monkeypatch):
+    calls, hashed = [], _filter.first_hashes
+    monkeypatch.setattr(_filter, "first_hashes", lambda *a: calls.append(a) or hashed(*a))
+    keys = pa.array([f"key-{n}" for n in range(300)])
+    probe = Probe(keys)
+    for entries in range(1, 300, 7):
+        filter = BloomFilter.create("DYNAMIC_V0", entries, 0.01, 3 * entries)
+        filter.add(keys.slice(0, entries))
+        text = memoryview(filter.to_base64().encode())
+        want = np.flatnonzero(filter.might_contain(keys).to_numpy(False)).tolist()
+        assert probe.might_be_in(filter_text(text, "DYNAMIC_V0")).tolist() == want
+    assert len(calls) == 1

@@ -57,6 +57,8 @@ _FEW = 0.25
 # From the old file's footer entries and its number of rows: an observer seeded with its keys, which then sees only
 # those that are appended; None where all keys are to be seen.
 Carry = Callable[[Mapping[str, str], int], KeyObserver | None]
+# From the same: an observer that sees all keys of the new file.
+Anew = Callable[[Mapping[str, str], int], KeyObserver]
 
 
 def _no_carry(_: Mapping[str, str], __: int) -> None:
@@ -97,7 +99,7 @@ def _no_guard() -> None:
     return
 
 
-def _none_observed() -> KeyObserver:
+def _none_observed(_: Mapping[str, str], __: int) -> KeyObserver:
     return NO_OBSERVER
 
 
@@ -182,7 +184,7 @@ def merge_file(
     old: BaseFile,
     incoming: Incoming,
     *,
-    observer: Callable[[], KeyObserver] = _none_observed,
+    observer: Anew = _none_observed,
     carry: Carry = _no_carry,
     guard: Callable[[], None] = _no_guard,
     counter: RowCounter | None = None,
@@ -197,7 +199,7 @@ def merge_file(
     is dropped because it is older.  Records that match nothing are appended, deletes not.
 
     Args:
-        observer: makes the observer of a file's keys, which sees all of them.
+        observer: makes the observer that sees all of the new file's keys.
         carry: makes one that goes on from the old file's footer instead, where that can be.
         limit: records that are more than it lets hold are handled piece by piece, apart from their keys.
         changes: takes what the merge changes; it is closed, or removed where the merge fails.
@@ -220,9 +222,10 @@ def merge_file(
         _stored(storage, old) as stored_file,
         _rewriting(storage, spec, stored_file, incoming.rows.num_rows) as writer,
     ):
-        appended = carry(stored_file.entries(), stored_file.num_rows)
+        entries, num_rows = stored_file.entries(), stored_file.num_rows
+        appended = carry(entries, num_rows)
         if appended is None:
-            appended = writer.observer = observer()
+            appended = writer.observer = observer(entries, num_rows)
         kept = _kept(writer, stored_file, spec, incoming.rows.num_rows, reading)
         for number, group in _old_groups(
             stored_file, old, spec, kept, index if folding is None else None, reading
@@ -328,7 +331,7 @@ def concat_file(
     old: BaseFile,
     rows: Iterable[pa.Table],
     *,
-    observer: Callable[[], KeyObserver] = _none_observed,
+    observer: Anew = _none_observed,
     carry: Carry = _no_carry,
     guard: Callable[[], None] = _no_guard,
     counter: RowCounter | None = None,
@@ -349,9 +352,10 @@ def concat_file(
         _stored(storage, old) as stored_file,
         _rewriting(storage, spec, stored_file) as writer,
     ):
-        appended = carry(stored_file.entries(), stored_file.num_rows)
+        entries, num_rows = stored_file.entries(), stored_file.num_rows
+        appended = carry(entries, num_rows)
         if appended is None:
-            appended = writer.observer = observer()
+            appended = writer.observer = observer(entries, num_rows)
         kept = _kept(writer, stored_file, spec, 0, reading)
         for number, group in _old_groups(
             stored_file, old, spec, kept, KeyIndex(pa.array([], pa.string())), reading

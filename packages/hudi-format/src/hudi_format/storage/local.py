@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from stat import S_ISDIR, S_ISLNK
 
@@ -54,6 +54,7 @@ class LocalStorage:
         self._flushes = flushes
         self._real: str | None = None
         self._inside: set[str] = set()
+        self._entered: dict[str, tuple[int, int]] = {}
 
     @property
     def uri(self) -> str:
@@ -343,6 +344,7 @@ class LocalStorage:
 
     def delete_dir(self, path: str) -> None:
         full = self._changed(path, itself=False)
+        self._entered = {}  # the next folder of a name may have the number of the last one
         with named(self._root, path):
             if path and os.path.islink(full):  # what it leads to stays
                 os.unlink(full)
@@ -388,6 +390,7 @@ class LocalStorage:
 
     def rename(self, source: str, target: str) -> None:
         full, to = self._changed(source, itself=False), self._changed(target, itself=False)
+        self._entered = {}
         with named(self._root, source):
             os.rename(full, to)
 
@@ -401,15 +404,40 @@ class LocalStorage:
                 with named(self._root, path):
                     _flush_file(full)
             # Of the base path itself: the folders above it, some of which may be new.
-            last = self._root if path else "/"
-            while len(full) > len(last):
-                full = os.path.dirname(full)
-                folders.add(full)
-        for folder in sorted(folders, key=len, reverse=True):
+            folders.update([os.path.dirname(full)] if path else _above(full, "/"))
+        entered = self._entered
+        # A disk takes each flush of a folder for an order to empty its cache, also where nothing is new in it.
+        new = {
+            f: found for one in folders if one != self._root for f, found in self._not_entered(one, entered)
+        }
+        for folder in sorted(folders.union(map(os.path.dirname, new)), key=len, reverse=True):
             _flush_folder(folder)
+        entered.update(new)
+
+    def _not_entered(
+        self, folder: str, entered: Mapping[str, tuple[int, int]]
+    ) -> Iterator[tuple[str, tuple[int, int]]]:
+        """Folders, from one upwards, whose entries in those above them this object did not flush."""
+        while len(folder) > len(self._root):
+            try:
+                stat = os.stat(folder)
+                found = stat.st_dev, stat.st_ino
+            except OSError:  # removed meanwhile
+                found = -1, -1
+            if entered.get(folder) == found:
+                return
+            yield folder, found
+            folder = os.path.dirname(folder)
 
     def unflushed(self) -> LocalStorage:
         return LocalStorage(self._root, flushes=False)
+
+
+def _above(full: str, last: str) -> Iterator[str]:
+    """Folders above a path, up to one of them."""
+    while len(full) > len(last):
+        full = os.path.dirname(full)
+        yield full
 
 
 def _flush_file(path: str) -> None:

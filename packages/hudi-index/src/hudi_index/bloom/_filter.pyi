@@ -23,16 +23,17 @@ def contains(
 ) -> None:
     """Set `found[i]` to 1 for each key whose bits are all set; skips keys already found."""
 
-def first_places(
-    size: int, rounds: int, murmur: bool, data: _Bytes, offsets: _Offsets, out: npt.NDArray[np.uint32]
+def first_hashes(
+    rounds: int, murmur: bool, data: _Bytes, offsets: _Offsets, out: npt.NDArray[np.uint32]
 ) -> None:
-    """Fill `out[r, i]` with the bit of key i in round r for filters of `size` bits."""
+    """Fill `out[r, i]` with the hash of key i in round r, of which its bit in a filter of any size is made."""
 
 def screen(
     text: ReadableBuffer,
     bases: _Offsets,
     size: int,
-    places: npt.NDArray[np.uint32],
+    rounds: int,
+    hashes: npt.NDArray[np.uint32],
     rows: _Offsets | None,
     out: _Offsets,
 ) -> int:

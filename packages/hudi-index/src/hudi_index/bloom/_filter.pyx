@@ -203,17 +203,17 @@ cdef bint _one(
     return True
 
 
-cdef void _places(
+cdef void _hashes(
     const Keys* keys, int64_t row, bint murmur, const Shape* shape, uint32_t* out
 ) noexcept nogil:
-    """The places of one key, as `_block` stores them."""
+    """The hashes of one key, as `_block` stores them."""
     cdef const uint8_t* p = keys.data + keys.offsets[row]
     cdef int64_t n = keys.offsets[row + 1] - keys.offsets[row]
     cdef uint32_t iv = 0
     cdef int r
     for r in range(shape.rounds):
         iv = _murmur(p, n, iv) if murmur else _jenkins(p, n, iv)
-        out[r * keys.rows + row] = hudi_place(iv, shape)
+        out[r * keys.rows + row] = iv
 
 
 cdef void _lanes(
@@ -242,7 +242,7 @@ cdef void _lanes(
         hudi_round(words, nwords, tail, length, shape, iv, place)
         if out != NULL:
             for j in range(count):
-                out[r * keys.rows + rows[j]] = place[j]
+                out[r * keys.rows + rows[j]] = iv[j]
         elif found == NULL:
             for j in range(LANES):
                 bits[place[j] >> 3] |= <uint8_t>(1 << (place[j] & 7))
@@ -264,7 +264,7 @@ cdef void _block(
 ) noexcept nogil:
     """`count` keys, from row `start`, every `step`-th; with `found`, only those not found yet.
 
-    With `out`, nothing is set or tested: the places of row i in round r go to out[r * rows + i].
+    With `out`, nothing is set or tested: the hash of row i in round r goes to out[r * rows + i].
     """
     cdef uint16_t order[BLOCK]
     cdef int ends[MAX_LENGTH + 2]
@@ -279,7 +279,7 @@ cdef void _block(
             continue
         if n > MAX_LENGTH or not murmur:
             if out != NULL:
-                _places(keys, row, murmur, shape, out)
+                _hashes(keys, row, murmur, shape, out)
             elif _one(keys.data + keys.offsets[row], n, murmur, shape, bits, found == NULL) and found != NULL:
                 found[row] = 1
             continue
@@ -305,7 +305,7 @@ cdef void _block(
                 for j in range(fill):
                     row = rows[j]
                     if out != NULL:
-                        _places(keys, row, True, shape, out)
+                        _hashes(keys, row, True, shape, out)
                     elif _one(
                         keys.data + keys.offsets[row], length, True, shape, bits, found == NULL
                     ) and found != NULL:
@@ -381,15 +381,15 @@ def contains(
             done += BLOCK
 
 
-def first_places(
-    int64_t size, int64_t rounds, bint murmur,
+def first_hashes(
+    int64_t rounds, bint murmur,
     const uint8_t[::1] data not None, const int64_t[::1] offsets not None, uint32_t[:, ::1] out not None,
 ):
     cdef Keys keys = _keys(data, offsets)
-    cdef Shape shape = _shape(size, rounds, (size + 7) // 8)
+    cdef Shape shape = _shape(8, rounds, 1)  # its size is of no account
     cdef int64_t done = 0
     if out.shape[0] != rounds or out.shape[1] != keys.rows:
-        raise ValueError("one place per round and key is needed")
+        raise ValueError("one hash per round and key is needed")
     if keys.rows == 0:
         return
     with nogil:
@@ -423,16 +423,17 @@ cdef int64_t _check_text(int64_t length, const int64_t[::1] bases, int64_t size)
 
 def screen(
     const uint8_t[::1] text not None, const int64_t[::1] bases not None, int64_t size,
-    const uint32_t[:, ::1] places not None, const int64_t[::1] rows, int64_t[::1] out not None,
+    int64_t rounds, const uint32_t[:, ::1] hashes not None, const int64_t[::1] rows, int64_t[::1] out not None,
 ):
     cdef int64_t nrows = _check_text(text.shape[0], bases, size)
-    cdef int64_t rounds = places.shape[0], keys = places.shape[1]
+    cdef Shape shape = _shape(size, rounds, (size + 7) // 8)
+    cdef int64_t keys = hashes.shape[1]
     cdef int64_t count = keys if rows is None else rows.shape[0]
     cdef int64_t i, b, r, row, found = 0
     cdef int bit = 1
     cdef bint inside = True
-    if out.shape[0] < count or rounds < 1:
-        raise ValueError("room for every key and one round are needed")
+    if out.shape[0] < count or rounds > hashes.shape[0]:
+        raise ValueError("room for every key and its hashes are needed")
     if rows is not None:
         with nogil:
             for i in range(count):
@@ -446,8 +447,7 @@ def screen(
             row = i if rows is None else rows[i]
             for b in range(nrows):
                 for r in range(rounds):
-                    # A place beyond the filter would be one of another shape.
-                    bit = _text_bit(&text[0], bases[b], places[r, row]) if places[r, row] < size else 2
+                    bit = _text_bit(&text[0], bases[b], hudi_place(hashes[r, row], &shape))
                     if bit != 1:
                         break
                 if bit != 0:

@@ -173,6 +173,69 @@ def observer_of(bloom: BloomSettings | None, *, virtual: bool = False) -> KeyObs
     return BloomObserver(bloom.type_code, bloom.entries, bloom.fpp, bloom.max_entries, to_keys=bloom.to_keys)
 
 
+class SameKeysObserver:
+    """Observer whose footer entries are known if it sees so many keys and no more.
+
+    Args:
+        entries: what `finish` gives then.
+        number: how many keys.
+        anew: takes the keys otherwise.  Until it is known they are kept.
+    """
+
+    def __init__(self, entries: Mapping[str, str], number: int, anew: KeyObserver) -> None:
+        self._entries = entries
+        self._left = number
+        self._anew = anew
+        self._waiting: list[pa.StringArray] | None = []
+
+    def add(self, keys: pa.StringArray) -> None:
+        """Take the keys of further rows; errors as those of the other observer, here or in `finish`."""
+        if self._waiting is None:
+            self._anew.add(keys)
+            return
+        self._waiting.append(keys)
+        self._left -= len(keys)
+        if self._left < 0:
+            self._show(self._waiting)
+
+    def _show(self, waiting: list[pa.StringArray]) -> None:
+        self._waiting = None
+        for keys in waiting:
+            self._anew.add(keys)
+
+    def finish(self) -> Mapping[str, str]:
+        """Entries for the footer."""
+        if self._waiting is not None:
+            if self._left == 0:
+                return self._entries
+            self._show(self._waiting)
+        return self._anew.finish()
+
+
+def observer_of_rewritten(
+    entries: Mapping[str, str], bloom: BloomSettings | None, *, num_rows: int, most_deleted: int = 0
+) -> KeyObserver:
+    """Observer for all keys of a rewritten file; of the old ones nothing is made anew.
+
+    Args:
+        entries: footer of the old file.
+        bloom: as of `observer_of`.
+        num_rows: rows of the old file, all of which stay, in their order, but for those deleted.
+        most_deleted: how many rows the rewrite deletes at most.
+    """
+    anew = observer_of(bloom)
+    if bloom is None or not bloom.to_keys or most_deleted:
+        return anew
+    # Of a filter for the number of its keys `seeded_observer` makes nothing: with one key more it is another.
+    wanted = bloom.filter_for(num_rows)
+    found = _sound(entries, wanted, bloom.max_entries, num_rows)
+    if found is None or (found.type_code != SIMPLE and not _grown_alike(found, wanted, num_rows, 0, 0.0)):
+        return anew
+    same = {BLOOM: entries.get(BLOOM) or entries[OLD_BLOOM]}
+    same |= {n: entries[n] for n in (TYPE_CODE, MIN_KEY, MAX_KEY) if n in entries}
+    return SameKeysObserver(same, num_rows, anew)
+
+
 def footer_filter(entries: Mapping[str, str], *, max_entries: int = 100000) -> BloomFilter | None:
     """Bloom filter of a footer; None where it has none.
 
@@ -223,14 +286,8 @@ def seeded_observer(
     if to_keys and num_rows - most_deleted < bloom_entries:
         return None
     wanted = BloomFilter.create(type_code, bloom_entries, fpp, max_entries)
-    try:
-        old = footer_filter(entries, max_entries=max_entries)
-    except CorruptFileError:
-        return None  # built anew from the keys, the next file has a sound one
-    if old is None or old.type_code != wanted.type_code or old.shape != wanted.shape:
-        return None
-    key_range = footer_range(entries)
-    if (key_range is None) != (num_rows == 0) or (key_range is not None and any(map(orders_part, key_range))):
+    old = _sound(entries, wanted, max_entries, num_rows)
+    if old is None:
         return None
     if old.type_code == SIMPLE:
         # It does not count its keys, so nothing shows how many are gone: it is carried on without deletes.
@@ -241,8 +298,24 @@ def seeded_observer(
     old.entries = bloom_entries
     return BloomObserver(
         type_code, bloom_entries, fpp, max_entries,
-        seed=old, seed_range=key_range, seed_text=entries.get(BLOOM) or entries.get(OLD_BLOOM),
+        seed=old, seed_range=footer_range(entries), seed_text=entries.get(BLOOM) or entries.get(OLD_BLOOM),
     )  # fmt: skip
+
+
+def _sound(
+    entries: Mapping[str, str], wanted: BloomFilter, max_entries: int, num_rows: int
+) -> BloomFilter | None:
+    """Filter of a footer that has the type and shape of a wanted one, and a range that can be relied on."""
+    try:
+        old = footer_filter(entries, max_entries=max_entries)
+    except CorruptFileError:
+        return None  # built anew from the keys, the next file has a sound one
+    if old is None or old.type_code != wanted.type_code or old.shape != wanted.shape:
+        return None
+    key_range = footer_range(entries)
+    if (key_range is None) != (num_rows == 0) or (key_range is not None and any(map(orders_part, key_range))):
+        return None
+    return old
 
 
 def _grown_alike(

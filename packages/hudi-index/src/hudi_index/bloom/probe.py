@@ -1,8 +1,8 @@
 """Probing of many keys against many bloom filters, without decoding the filters.
 
 A footer holds a filter as base64, 431,380 digits of it by default; a key that is not in the file is told by
-looking at one or two of them.  So the digits are looked at where they lie, and the first places of each key are
-worked out once for all filters of one shape.
+looking at one or two of them.  So the digits are looked at where they lie, and the first hashes of each key are
+worked out once for all filters: they do not depend on a filter's size, and small files have many sizes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hudi_index.bloom.filter import (
 
 Rows: TypeAlias = np.ndarray
 
-# Places that are worked out ahead: in a filter at its rated fill a key that is not there passes one of 256 times.
+# Hashes that are worked out ahead: in a filter at its rated fill a key that is not there passes one of 256 times.
 ROUNDS_AHEAD = 8
 _HEADER_BYTES = 13
 
@@ -95,7 +95,7 @@ def _decoded(text: memoryview, start: int, length: int) -> bytes:
 class Probe:
     """Keys to look for in filters; shareable between threads.
 
-    Memory: 32 bytes for each key and shape of filter that was met, and the key column itself.
+    Memory: 32 bytes for each key, and the key column itself.
 
     Args:
         keys: record keys; none null or empty.
@@ -104,13 +104,13 @@ class Probe:
         rows: how many keys.
     """
 
-    __slots__ = ("_buffers", "_places", "keys", "rows")
+    __slots__ = ("_buffers", "_hashes", "keys", "rows")
 
     def __init__(self, keys: pa.Array | pa.ChunkedArray) -> None:
         self.keys = one_text_array(keys)
         self._buffers = text_buffers(self.keys)
         self.rows = self._buffers.rows
-        self._places: dict[Shape, np.ndarray] = {}
+        self._hashes: dict[bool, np.ndarray] = {}
 
     @property
     def buffers(self) -> TextBuffers:
@@ -124,7 +124,8 @@ class Probe:
         """
         shape, text = filter.shape, filter.text
         out = np.empty(self.rows if rows is None else len(rows), dtype=np.int64)
-        count = _filter.screen(text, filter.bases, shape.bits, self._ahead(shape), rows, out)
+        rounds = min(ROUNDS_AHEAD, shape.hashes)
+        count = _filter.screen(text, filter.bases, shape.bits, rounds, self._ahead(shape.murmur), rows, out)
         if count > 0 and shape.hashes > ROUNDS_AHEAD:
             data, offsets, _ = self._buffers
             count = _filter.confirm(
@@ -134,12 +135,11 @@ class Probe:
             raise CorruptFileError("the bloom filter is not base64", offset=0)
         return out[:count]
 
-    def _ahead(self, shape: Shape) -> np.ndarray:
-        found = self._places.get(shape)
+    def _ahead(self, murmur: bool) -> np.ndarray:
+        found = self._hashes.get(murmur)
         if found is None:
-            rounds = min(ROUNDS_AHEAD, shape.hashes)
-            found = np.zeros((rounds, self.rows), dtype=np.uint32)
+            found = np.zeros((ROUNDS_AHEAD, self.rows), dtype=np.uint32)
             data, offsets, _ = self._buffers
-            _filter.first_places(shape.bits, rounds, shape.murmur, data, offsets, found)
-            self._places[shape] = found  # two threads may both have made it: the same
+            _filter.first_hashes(ROUNDS_AHEAD, murmur, data, offsets, found)
+            self._hashes[murmur] = found  # two threads may both have made it: the same
         return found

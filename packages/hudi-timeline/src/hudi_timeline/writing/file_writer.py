@@ -9,7 +9,7 @@ Source: Apache Hudi 0.15 ends a file when the bytes that its Parquet writer has 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from hudi_format.parquet.layout import KeyObserver
 from hudi_format.parquet.writer import BaseFileWriter
 from hudi_format.partition_metadata import write_if_absent
 from hudi_format.schema.meta_fields import with_meta
-from hudi_index.bloom.key_observer import observer_of
+from hudi_index.bloom.key_observer import observer_of, observer_of_rewritten
 from hudi_timeline.concurrency.marked_files import confirm_marked, start_marked
 from hudi_timeline.concurrency.markers import file_id_of
 from hudi_timeline.writing.tasks import CREATE, TaskToken, WriteContext
@@ -72,6 +72,15 @@ def remove(context: WriteContext, path: str) -> None:
 def new_observer(context: WriteContext) -> KeyObserver:
     """Observer for the bloom filter and key range of a new file."""
     return observer_of(context.bloom, virtual=context.virtual)
+
+
+def rewriting_observer(
+    context: WriteContext, most_deleted: int, footer: Mapping[str, str], num_rows: int
+) -> KeyObserver:
+    """Observer as of `new_observer` for a file that is rewritten."""
+    if context.virtual:
+        return new_observer(context)
+    return observer_of_rewritten(footer, context.bloom, num_rows=num_rows, most_deleted=most_deleted)
 
 
 def file_spec(context: WriteContext, partition: str, file_id: str, token: TaskToken) -> FileSpec:

@@ -55,7 +55,7 @@ from hudi_index.bloom.key_observer import (
 )
 from hudi_index.bucket import BucketIndex
 from hudi_index.tagging import MOVED, STORED_IN, deleted_rows, record_kinds
-from hudi_timeline.writing.file_writer import SizedFiles, confirm, file_spec, new_observer, start_file
+from hudi_timeline.writing.file_writer import SizedFiles, confirm, file_spec, rewriting_observer, start_file
 from hudi_timeline.writing.log_append import append_log
 from hudi_timeline.writing.null_elements import with_null_elements
 from hudi_timeline.writing.tasks import (
@@ -332,7 +332,7 @@ def _concat(
     guard, changes = _start(context, spec)
     stat = concat_file(
         context.storage, spec, old, _pieces(context, rows),
-        observer=partial(new_observer, context), carry=_carried(context, 0), guard=guard, counter=counter,
+        observer=partial(rewriting_observer, context, 0), carry=_carried(context, 0), guard=guard, counter=counter,
         changes=changes, reading=context.reading(old),
     )  # fmt: skip
     confirm(context, guard, *stat.paths)
@@ -385,7 +385,7 @@ def _merge(
         most_deleted = rows.num_rows
     stat = merge_file(
         context.storage, spec, old, incoming,
-        observer=partial(new_observer, context), carry=_carried(context, most_deleted),
+        observer=partial(rewriting_observer, context, most_deleted), carry=_carried(context, most_deleted),
         guard=guard, counter=counter, limit=context.memory, changes=changes, reading=context.reading(old),
         tells_keys=context.tells_keys,
     )  # fmt: skip
