@@ -15,6 +15,8 @@ from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.file_system_view.snapshot import open_snapshot
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.instant import COMMIT, INFLIGHT, Instant
 from hudi_timeline.timeline.instant_generator import wait_for_next_tick
 from hudi_timeline.transaction import transaction
 from hudi_timeline.transaction.conflict_resolution import refuse_cleaned
@@ -276,3 +278,32 @@ def test_a_file_that_nobody_cleaned_is_missing(tmp_path, others):
     os.remove(tmp_path / "t" / "x" / old)
     missing = MissingFileError("the base file is missing", table="t", file=f"x/{old}")
     assert refuse_cleaned(missing, begun, lambda: open_snapshot(table.storage)) is None
+
+
+def test_a_file_of_a_commit_that_was_taken_back_is_a_conflict(tmp_path):
+    """Who publishes after its lock was lost takes its commit back; others may have begun with it."""
+    table = make(str(tmp_path / "t"))
+    table.upsert(rows("ax", ts=9))
+    begun = open_snapshot(table.storage)
+    newest = begun.timeline.completed_writes()[-1].time
+    gone = next(n for n in os.listdir(tmp_path / "t" / "x") if n.endswith(f"{newest}.parquet"))
+    table.rollback(newest)
+    missing = MissingFileError("the base file is missing", table="t", file=f"x/{gone}")
+    with pytest.raises(WriteConflictError, match="was rolled back") as e:
+        refuse_cleaned(missing, begun, lambda: open_snapshot(table.storage))
+    assert e.value.retry_safe is not False
+
+
+def test_a_file_that_an_open_write_rewrote_which_is_archived_is_a_conflict(tmp_path):
+    """Its instant is older than the newest commit of the time, which the timeline still has."""
+    table = make(str(tmp_path / "t"))
+    early = open_snapshot(table.storage)
+    old = next(n for n in os.listdir(tmp_path / "t" / "x") if n.endswith(".parquet"))
+    open_then = "20200101000000000"
+    files = (*early.timeline.files, Instant(open_then, COMMIT, INFLIGHT))
+    begun = early.with_timeline(Timeline.of_files(files))
+    table.upsert(rows("by", ts=9))
+    os.remove(tmp_path / "t" / "x" / old)
+    missing = MissingFileError("the base file is missing", table="t", file=f"x/{old}")
+    with pytest.raises(WriteConflictError, match="has left the timeline"):
+        refuse_cleaned(missing, begun, lambda: open_snapshot(table.storage))

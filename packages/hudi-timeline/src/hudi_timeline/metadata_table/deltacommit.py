@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudi_format.errors import CorruptFileError
+from hudi_format.errors import ConcurrentWriterError, CorruptFileError
 from hudi_format.file_names import parse_log_file
 from hudi_format.log.writer import LogWriter, WrittenLog
 from hudi_format.model import FileSlice, WriteStat
@@ -27,6 +27,7 @@ from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_index.metadata_table.encoding import FOR_SHORT, hfile_of, record_schema, stored_schema
 from hudi_timeline.concurrency import markers
+from hudi_timeline.concurrency.locks.provider import verify_held
 from hudi_timeline.concurrency.own_files import create_if_absent, create_own
 from hudi_timeline.metadata_table.own_table import ROLLBACK_SUFFIX, OwnTable
 from hudi_timeline.options.transaction_options import METADATA_ENABLE
@@ -84,6 +85,7 @@ def apply(
     Raises:
         CorruptFileError: the metadata table lacks one of the file groups; nothing is written.
         StorageError: it is not completed; nothing of it counts.
+        LockError, ConcurrentWriterError: another process has made it meanwhile.
     """
     storage, config = own.storage, own.snapshot.config
     slices = own.slices(changes) if slices is None else slices
@@ -101,6 +103,7 @@ def apply(
         )
     completed = instant_path(config, instant, DELTA_COMMIT, COMPLETED)
     if _states(own, instant).get(COMPLETED) is not None:
+        verify_held()
         storage.delete(completed)
     create_if_absent(storage, instant_path(config, instant, DELTA_COMMIT, REQUESTED), b"")
     profile = {p: _profile(p, of, slices) for p, of in changes.items()}
@@ -146,8 +149,19 @@ def complete(
 
 
 def create_or_same(storage: Storage, path: str, content: bytes) -> None:
-    """Create a file, also where the store reports a failure after it has done the work."""
-    create_own(storage, path, content)
+    """Create a file, also where the store reports a failure after it has done the work.
+
+    Raises:
+        LockError, ConcurrentWriterError: another process has made it meanwhile.
+    """
+    try:
+        create_own(storage, path, content)
+    except FileExistsError:
+        verify_held()
+        raise ConcurrentWriterError(
+            "another process has completed the same in the metadata table", table=storage.uri, file=path,
+            remedy="run it again; configure the same lock provider for all processes.",
+        ) from None  # fmt: skip
     flush(storage, [path], written=False)
 
 
@@ -250,6 +264,7 @@ def roll_back(own: OwnTable, target: str, at: str) -> None:
 
     Raises:
         CorruptFileError: the delta commit cannot be read.
+        LockError: the lock was lost on the way.
     """
     storage, config = own.storage, own.snapshot.config
     time = at + ROLLBACK_SUFFIX
@@ -269,16 +284,20 @@ def roll_back(own: OwnTable, target: str, at: str) -> None:
     name = InstantName(target, DELTA_COMMIT)
     create_if_absent(storage, requested, render_action(RollbackPlan(name, requests)))
     create_if_absent(storage, instant_path(config, time, ROLLBACK, INFLIGHT), b"")
+    # Once the lock is another's, the target may have been run again at its instant, and be completed.
+    verify_held()
     if COMPLETED in states:
         storage.delete(states[COMPLETED].path)
         flush(storage, [states[COMPLETED].path], written=False)
     partitions: dict[str, dict[str, int]] = {}
     for part in found:
+        verify_held()
         with _writer(storage, time, part, _COMMAND_TOKEN, schema=False) as writer:
             writer.append_rollback(target)
             written = writer.close()
         flush(storage, [w.file.path for w in written])
         partitions.setdefault(part.partition, {}).update({w.file.path: w.file.size for w in written})
+    verify_held()
     for state in (INFLIGHT, REQUESTED):
         if state in states:
             storage.delete(states[state].path)

@@ -30,6 +30,7 @@ from hudi_format.file_names import PARTITION_METADATA
 from hudi_format.model import join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
+from hudi_timeline.concurrency.locks.provider import verify_held
 from hudi_timeline.concurrency.own_files import create_own
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.archived_replacements import archive_folder, archived_left, is_mark
@@ -381,6 +382,7 @@ def _execute(
             flush(storage, [inflight], written=False)  # the plan outlives what it deletes
             _delete_some(storage, progress)
             if not progress.left:
+                verify_held()
                 gone = _delete_folders(snapshot, plan)
                 took_ms = int((time.monotonic() - began) * 1000)
                 done = clean_metadata(instant, plan, progress.failed, gone, took_ms)
@@ -423,6 +425,7 @@ def _delete_some(storage: Storage, progress: _Progress) -> None:
     until = time.monotonic() + LOCKED_S
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="hudi-clean") as pool:
         while progress.left:
+            verify_held()  # once it is another's, a savepoint or restore of its may need them
             paths = progress.left[:_THREADS]
             # A few are not worth the threads.
             done = list(map(delete, paths) if len(progress.left) < _THREADS else pool.map(delete, paths))

@@ -245,6 +245,9 @@ def refuse_cleaned(error: MissingFileError, begun: TableSnapshot, now: Callable[
         return
     there = now()
     changes = Basis.of(begun.config, begun.timeline).changes(there.config, there.timeline)
+    if file.instant in changes.undone or changes.restores or changes.untold:
+        # Whoever published without knowing that the lock was lost takes its commit back.
+        raise changes.conflict(f"{error.file} is gone", table=there.storage.uri) from error
     known = max((i.time for i in begun.timeline.completed_writes()), default="")
     by = ""
     for rival in changes.written:

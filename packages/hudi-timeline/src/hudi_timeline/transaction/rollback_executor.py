@@ -28,6 +28,7 @@ from hudi_format.model import LogFile, join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.concurrency.locks.provider import verify_held
 from hudi_timeline.concurrency.own_files import create_if_absent
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_table.mirror import mirror_rollback
@@ -308,16 +309,19 @@ def execute(snapshot: TableSnapshot, rollback: str, plan: RollbackPlan) -> Insta
 
     Raises:
         CorruptFileError: the plan leads out of the table; nothing was changed.
+        LockError: the lock was lost; the next writer finishes what is left.
     """
     began = time.monotonic()
     storage, config = snapshot.storage, snapshot.config
     check_plan(plan)
+    verify_held()
     create_if_absent(storage, instant_path(config, rollback, ROLLBACK, INFLIGHT), b"")
     target = target_of(plan)
     undone = undo(storage, plan, rollback, keep_request=target.action == COMPACTION)
     logs = undone.log_names
     for marker in markers.list_markers(storage, rollback) if undone.commands else ():
         logs.setdefault(marker.partition, set()).add(marker.file_name)  # also those of a run that died
+    verify_held()
     mirror_rollback(storage, config, rollback, target.time, undone.files, logs)
     took_ms = int((time.monotonic() - began) * 1000)
     metadata = rollback_metadata(storage, rollback, target, undone, took_ms)
@@ -337,9 +341,12 @@ def undo(storage: Storage, plan: RollbackPlan, at: str, *, keep_request: bool = 
 
     Raises:
         CorruptFileError: the plan leads out of the table; nothing was changed.
+        LockError: the lock was lost on the way.
     """
     target, files, requests = target_of(plan), files_to_delete(plan), command_requests(plan)
     states = _instant_files(storage, target)
+    # Once the lock is another's, a plan that is run again has files of the same names on the timeline.
+    verify_held()
     for name in states.get(COMPLETED, ()):
         storage.delete(f".hoodie/{name}")
         flush(storage, [f".hoodie/{name}"], written=False)  # else it might come back without its files
@@ -350,9 +357,11 @@ def undo(storage: Storage, plan: RollbackPlan, at: str, *, keep_request: bool = 
     commands: dict[str, dict[str, int]] = {}
     logs: dict[str, dict[str, int]] = {}
     for request in requests:
+        verify_held()
         logs.setdefault(request.partition, {}).update(request.log_blocks)
         for path, size in append_command(storage, request, target.time, at).items():
             commands.setdefault(request.partition, {})[path] = size
+    verify_held()
     for state in (INFLIGHT, REQUESTED):
         if state == REQUESTED and keep_request:
             continue

@@ -29,7 +29,7 @@ DEFAULT_WAIT_MS: int = LOCK_WAIT_MS.value
 
 # What blocks of this process hold or are about to, so that it can be given back for one that an interrupt kept from
 # doing so.
-_held: dict[int, tuple[Lock, RunningCall]] = {}
+_held: dict[int, tuple[Lock, RunningCall, int]] = {}
 
 
 class Lock(Protocol):
@@ -102,7 +102,7 @@ def hold(
         LockError: the lock was not free within `wait_ms` of the last try.
     """
     give_back_abandoned()
-    held = (lock, RunningCall.here())
+    held = (lock, RunningCall.here(), threading.get_ident())
     try:
         _held[id(held)] = held  # before it is taken: an interrupt may come before we know that it is
         for left in range(retries, -1, -1):
@@ -184,12 +184,27 @@ def give_back_abandoned() -> None:
                 log.warning("%s could not be given back: %s", held[0].name, e)
 
 
+def verify_held() -> None:
+    """Check that the lock was not lost whose block this thread is in, the innermost of several.
+
+    For steps of a longer work under the lock that would undo what another process has done since: who is stopped for
+    longer than its lease lasts goes on where it was.
+
+    Raises LockError.
+    """
+    me = threading.get_ident()
+    for lock, call, thread in reversed(list(_held.values())):
+        if thread == me and not call.is_over:
+            lock.verify()
+            return
+
+
 def is_abandoned(lock: Lock) -> bool:
     """Whether the block that held the lock was interrupted before it gave it back."""
     return any(held[0] is lock and held[1].is_over for held in list(_held.values()))
 
 
-def _give_back(held: tuple[Lock, RunningCall]) -> None:
+def _give_back(held: tuple[Lock, RunningCall, int]) -> None:
     # A block that was given up ends a second time when its traceback goes: the lock may be held anew by then.
     if _held.get(id(held)) is held:
         held[0].release()
