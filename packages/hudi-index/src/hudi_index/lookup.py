@@ -362,6 +362,8 @@ class LookupCount:
         doubted: keys that the record index did not say for certain, and that were looked for in the files.
         why: what made it doubtful, "" for nothing.
         keys: what resolved the keys; None on Spark, whose rows are not counted for it.
+        left: rows, no deletes, whose record stays in another partition than theirs, where none moves; on Spark once
+            they were profiled.
     """
 
     index: str
@@ -374,6 +376,7 @@ class LookupCount:
     why: str = ""
     held: int = 0
     keys: KeyStages | None = field(default=None, compare=False)
+    left: int = field(default=0, compare=False)
 
     @classmethod
     def of(cls, index: str, verdicts: Iterable[str], *, doubted: int = 0, why: str = "") -> LookupCount:

@@ -249,6 +249,11 @@ def _tag_global(rows: pa.Table, codes: np.ndarray, partitions: tuple[str, ...], 
     order, location, moved = order[back], location[back], moved[back]
     group_codes = np.array([code for code, _ in candidates] or [0], dtype=codes.dtype)
     out_codes = np.where(location >= 0, group_codes[np.maximum(location, 0)], codes[order])
+    if not task.update_partition:
+        left = (location >= 0) & (out_codes != codes[order])
+        if deletes is not None:
+            left &= ~deletes[order]
+        count = replace(count, left=int(left.sum()))
     out = rows if _is_range(order, rows.num_rows) else gather(rows, order, task.memory)
     paths = [f.path for _, f in candidates]
     here = np.zeros(len(order), dtype=bool)  # merged with the stored record, where that is

@@ -179,6 +179,23 @@ def find_on_both(spark, tmp_path, index, more, *, by_index):
             assert (on_spark.lookup.opened == 0) == by_index
 
 
+def test_rows_that_stay_in_another_partition_unasked_are_a_warning(spark, tmp_path):
+    path, given = str(tmp_path / "t"), options("RECORD_INDEX", **MADE)
+    save(spark, path, [(k, "a", 1, "old", "") for k in ("k1", "k2", "k3")], "insert", given)
+    moved = [
+        ("k1", "b", 2, "new", ""),
+        ("k2", "a", 2, "new", ""),
+        ("k3", "c", 2, "", ""),
+        ("n", "b", 2, "", ""),
+    ]
+    (text,) = (w for w in save(spark, path, moved, "upsert", given).warnings if "another p than" in w)
+    assert text.startswith("2 rows have another p than the partition that their record is in")
+    again = save(
+        spark, path, moved, "upsert", {**given, "hoodie.record.index.update.partition.path": "false"}
+    )
+    assert not [w for w in again.warnings if "another p than" in w]
+
+
 @pytest.mark.req("IX-20")
 def test_files_that_hold_no_key_are_not_opened(spark, tmp_path):
     path = str(tmp_path / "t")

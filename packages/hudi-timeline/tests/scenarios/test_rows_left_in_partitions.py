@@ -94,3 +94,56 @@ def test_a_filter_finds_what_a_read_shows(tmp_path, index, values, kind, hive):
             assert rows_of(table.read().to_pyarrow_dataset().to_table(filter=equal)) == one
     keys = sorted(newest)[:4]
     assert rows_of(table.get(keys)) == [r for r in whole if r[0] in keys]
+
+
+LEFT = "rows have another p than the partition that their record is in"
+UPDATE_PATH = "hoodie.record.index.update.partition.path"
+
+
+def warned(result):
+    return [w for w in result.warnings if LEFT in w]
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_rows_that_are_left_unasked_are_a_warning(tmp_path, kind):
+    schema = pa.schema([("k", pa.string()), ("p", pa.string()), ("o", pa.int64())])
+    options = {"hoodie.index.type": "RECORD_INDEX", **STAYS["RECORD_INDEX"]}
+    table = HudiTable.create(
+        str(tmp_path), schema, name="t", table_type=kind, record_keys=["k"], partition_fields=["p"],
+        ordering_fields=["o"], options=options,
+    )  # fmt: skip
+
+    def upsert(places, order, **how):
+        rows = [{"k": k, "p": p, "o": order} for k, p in places.items()]
+        return table.upsert(pa.Table.from_pylist(rows, schema), **{"options": options, **how})
+
+    assert not warned(upsert({"a": "x", "b": "x", "c": "y"}, 1))
+    assert not warned(upsert({"a": "x", "c": "y", "new": "z"}, 2))
+    moved = {"a": "y", "b": "x", "c": "nowhere", "newer": "x"}
+    for how in ({"dry_run": True}, {}):
+        (text,) = warned(upsert(moved, 3, **how))
+        assert text.startswith("2 rows have another p than")
+        assert f"{UPDATE_PATH}=true moves such records" in text
+    assert rows_of(table.read(), ("k", "p")) == [
+        ("a", "x"), ("b", "x"), ("c", "y"), ("new", "z"), ("newer", "x"),
+    ]  # fmt: skip
+    gone = pa.Table.from_pylist([{"k": "b", "p": "elsewhere", "o": 4}], schema)
+    assert not warned(table.delete(gone, options=options))
+    assert not warned(upsert(moved, 5, options={**options, UPDATE_PATH: "false"}))
+    assert not warned(upsert(moved, 6, options={**options, UPDATE_PATH: "true"}))
+    assert not warned(upsert(moved, 7))  # they have moved
+    assert rows_of(table.read(), ("k", "p"))[0] == ("a", "y")
+
+
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+def test_rows_that_an_option_leaves_are_none(tmp_path, index):
+    schema = pa.schema([("k", pa.string()), ("p", pa.string()), ("o", pa.int64())])
+    options = {"hoodie.index.type": index, **STAYS[index]}
+    table = HudiTable.create(
+        str(tmp_path), schema, name="t", record_keys=["k"], partition_fields=["p"], ordering_fields=["o"],
+        options=options,
+    )  # fmt: skip
+    for p in "xy":
+        result = table.upsert(pa.table([["a"], [p], [1]], schema=schema), options=options)
+        assert not warned(result)
+    assert rows_of(table.read(), ("k", "p")) == [("a", "x")]

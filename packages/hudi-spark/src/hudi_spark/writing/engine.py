@@ -53,7 +53,7 @@ from hudi_spark.writing.key_columns import (
     refuse_untold,
     refused_field,
 )
-from hudi_spark.writing.key_lookup import Lookup, of_their_keys
+from hudi_spark.writing.key_lookup import LEFT, Lookup, of_their_keys
 from hudi_spark.writing.key_places import ROW_ID, checksum
 from hudi_spark.writing.key_stages import count_stages
 from hudi_spark.writing.rows_of_keys import one_per_key, repeated_keys, together
@@ -274,7 +274,7 @@ class SparkEngine:
         latest = [f for of in files.values() for f in of]
         if frame.tagged and task.bucket is None:
             # Only to keep one row per key: what was said of their places does not count.
-            frame = replace(frame, rows=frame.rows.drop(FILE_ID, MOVED, STORED_IN), tagged=False)
+            frame = replace(frame, rows=frame.rows.drop(FILE_ID, MOVED, LEFT, STORED_IN), tagged=False)
         if task.bucket is not None:
             return self._in_buckets(frame, storage, files, task)
         if frame.buckets is not None:  # keys are looked for, whatever their bucket
@@ -415,8 +415,12 @@ class SparkEngine:
             return [ProfileRow(p, "", n) for p, n in frame.counts.items()]
         if frame.groups is not None and frame.buckets is not None:
             return [ProfileRow(p, frame.groups[p, b], n) for (p, b), n in frame.buckets.items()]
-        counted = frame.rows.groupBy(PARTITION_PATH, FILE_ID).count()
-        return [ProfileRow(r[0], r[1], r[2]) for r in self._run(counted.collect, "tag")]
+        left = F.col(LEFT).cast("long") if LEFT in frame.rows.columns else F.lit(0)
+        counted = frame.rows.groupBy(PARTITION_PATH, FILE_ID).agg(F.count(F.lit(1)), F.sum(left))
+        found = self._run(counted.collect, "tag")
+        if self._lookup is not None:
+            self._lookup.left = sum(r[3] for r in found)
+        return [ProfileRow(r[0], r[1], r[2]) for r in found]
 
     # --- write ---------------------------------------------------------------------------------------
 

@@ -52,6 +52,8 @@ from hudi_spark.writing.rows_of_keys import HAS_DATA, ordering_of
 from hudi_spark.writing.stored_keys import FILE_ID
 
 _SLOT, _PLACES, _GOES = "_hudi_slot", "_hudi_places", "_hudi_goes"
+# Whether a row stays in another partition than its own, where none moves.
+LEFT = "_hudi_left"
 # What opening one more file costs, in bytes of reading.
 _FILE_COST = 1 << 20
 # Up to this many partitions are written into the plan; above it they are joined.
@@ -95,6 +97,7 @@ class Lookup:
         self._verdicts: Accumulator[dict[str, str]] = spark.sparkContext.accumulator({}, _Verdicts())
         self._doubts: Accumulator[dict[str, str]] = spark.sparkContext.accumulator({}, _Verdicts())
         self._files = 0
+        self.left = 0  # `LookupCount.left`, once it was counted
 
     @property
     def _marks(self) -> bool:
@@ -109,7 +112,7 @@ class Lookup:
             doubted=sum(int(n) for n, _, _ in said),
             why=next((why for _, _, why in said), ""),
         )
-        count = replace(count, keys=self._keys)
+        count = replace(count, keys=self._keys, left=self.left)
         return count if self._task.locator is None else replace(count, files=self._files)
 
     def find(self, rows: DataFrame, files: Mapping[str, Sequence[BaseFile]]) -> DataFrame:
@@ -126,7 +129,7 @@ class Lookup:
     def placed(self, joined: DataFrame) -> DataFrame:
         """Rows with `FILE_ID` ("" for none), once per target.
 
-        With a global index also with `MOVED`, and with the partition that they go to.
+        With a global index also with `MOVED` or `LEFT`, and with the partition that they go to.
         """
         joined = of_their_keys(joined)
         if self._task.is_global:
@@ -244,6 +247,7 @@ def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
     here = F.col(PARTITION_PATH)
     data = F.col(HAS_DATA) if HAS_DATA in rows.columns else ~is_delete(rows, task)
     may_move = data if task.update_partition else F.lit(False)
+    may_be_left = ~is_delete(rows, task)
     nowhere = F.lit(None).cast("string")
 
     def goes(p: Column) -> Column:
@@ -259,6 +263,7 @@ def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
             p[PARTITION_PATH].alias(PARTITION_PATH),
             p[FILE_ID].alias(FILE_ID),
             moved.alias(MOVED),
+            *([] if task.update_partition else [(may_be_left & (p[PARTITION_PATH] != here)).alias(LEFT)]),
             *([here_again.alias(STORED_IN)] if task.needs_stored else []),
         )
 
@@ -267,21 +272,25 @@ def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
     if task.needs_stored:
         filled = F.array_min(F.transform(places, lambda p: p[PATH])) if task.takes_values_along else nowhere
         stored = [filled.alias(STORED_IN)]
+    left = [] if task.update_partition else [F.lit(False).alias(LEFT)]
     fresh = F.array(
-        F.struct(here.alias(PARTITION_PATH), F.lit("").alias(FILE_ID), F.lit(False).alias(MOVED), *stored)
+        F.struct(
+            here.alias(PARTITION_PATH), F.lit("").alias(FILE_ID), F.lit(False).alias(MOVED), *left, *stored
+        )
     )
     # A record that leaves every file that it is in goes to its own partition as a new one.
     stays = F.exists(found, lambda g: ~g[MOVED])
     goals = F.when(stays, found).otherwise(F.concat(found, fresh))
     own = (RECORD_KEY, PARTITION_PATH, _PLACES, HAS_DATA)
     others = [F.col(f"`{n}`") for n in rows.columns if n not in own]
+    named = [MOVED, *([LEFT] if left else []), *([STORED_IN] if stored else [])]
     spread = kept.select(RECORD_KEY, F.explode(goals).alias(_GOES), *others)
     return spread.select(
         RECORD_KEY,
         F.col(f"{_GOES}.{PARTITION_PATH}").alias(PARTITION_PATH),
         *others,
         F.col(f"{_GOES}.{FILE_ID}").alias(FILE_ID),
-        *(F.col(f"{_GOES}.{n}").alias(n) for n in (MOVED, STORED_IN)[: 1 + len(stored)]),
+        *(F.col(f"{_GOES}.{n}").alias(n) for n in named),
     )
 
 

@@ -119,7 +119,7 @@ class WriteConfig:
     bloom_use_metadata: bool = value_of(file.BLOOM_USE_METADATA)
     bloom_update_partition: bool = value_of(file.BLOOM_UPDATE_PARTITION)
     simple_update_partition: bool = value_of(file.SIMPLE_UPDATE_PARTITION)
-    record_update_partition: bool = value_of(file.RECORD_UPDATE_PARTITION)
+    record_update_partition: bool | None = given_value(file.RECORD_UPDATE_PARTITION)
     combine_before_insert: bool = value_of(write.COMBINE_BEFORE_INSERT)
     combine_before_upsert: bool = value_of(write.COMBINE_BEFORE_UPSERT)
     combine_before_delete: bool = value_of(write.COMBINE_BEFORE_DELETE)

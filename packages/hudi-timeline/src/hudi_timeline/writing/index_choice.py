@@ -36,12 +36,13 @@ from hudi_index.lookup import (
     KINDS,
     RECORD_INDEX,
     SIMPLE,
+    LookupCount,
 )
 from hudi_timeline import table_config
 from hudi_timeline.file_system_view import bucket_settings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import WriteConfig
-from hudi_timeline.options.file_options import INDEX_SWITCH, INDEX_TYPE
+from hudi_timeline.options.file_options import INDEX_SWITCH, INDEX_TYPE, RECORD_UPDATE_PARTITION
 from hudi_timeline.table_config import INDEX, INDEX_CLASS, PROPERTIES_FILE, TableConfig
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.transaction.transaction import Transaction
@@ -178,7 +179,24 @@ def moves_records(config: WriteConfig, kind: str, key_spec: KeySpec) -> bool:
         RECORD_INDEX: config.record_update_partition,
         CUSTOM: config.record_update_partition,
     }
-    return moves.get(kind, False) and bool(key_spec.partition_fields)
+    # Of the index of keys it is not so by default.
+    return bool(moves.get(kind)) and bool(key_spec.partition_fields)
+
+
+def about_left(
+    config: WriteConfig, key_spec: KeySpec, operation: str, looked_up: LookupCount | None
+) -> tuple[str, ...]:
+    """Warning of records that stay in another partition than their rows without an option."""
+    if operation != "upsert" or looked_up is None or not looked_up.left:
+        return ()
+    if looked_up.index not in (RECORD_INDEX, CUSTOM) or config.record_update_partition is not None:
+        return ()
+    fields = ", ".join(key_spec.partition_fields)
+    return (
+        f"{looked_up.left:,} rows have another {fields} than the partition that their record is in: it is updated "
+        f"there, and its {fields} is read as that partition's; {RECORD_UPDATE_PARTITION}=true moves such records, and "
+        "false leaves them without this warning",
+    )
 
 
 def index_to_record(kind: str, recorded: str | None, operation: str, *, new_table: bool) -> str | None:

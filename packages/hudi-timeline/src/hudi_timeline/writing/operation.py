@@ -57,7 +57,7 @@ from hudi_timeline.transaction.write_basis import Basis, FirstBasis
 from hudi_timeline.validation.checks import Checks
 from hudi_timeline.validation.precommit import Validator
 from hudi_timeline.writing.engine import Engine
-from hudi_timeline.writing.index_choice import in_commit, in_properties
+from hudi_timeline.writing.index_choice import about_left, in_commit, in_properties
 from hudi_timeline.writing.keys import about_path_values, advice
 from hudi_timeline.writing.latest_slices import LatestSlices, rows_of
 from hudi_timeline.writing.non_blocking import is_blind, refuse_if_order_matters
@@ -521,6 +521,7 @@ def _keyed_write(engine: Engine[Any, Any], frame: Any, run: _Run) -> CommitResul
         transaction.warnings += (
             *advice(plan.storage, latest.base_files, looked_up),
             *about_lookup(task, looked_up),
+            *about_left(plan.config, plan.key_spec, plan.operation, looked_up),
         )
         return _finish(run, transaction, table, stats, lookup=looked_up)
 

@@ -16,6 +16,7 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot, is_base_file
 from hudi_timeline.metadata_table.record_index import about_lookup
 from hudi_timeline.transaction.conflict_strategies import FileGroup
 from hudi_timeline.writing.engine import Engine
+from hudi_timeline.writing.index_choice import about_left
 from hudi_timeline.writing.latest_slices import LatestSlices, refuse_planned, rows_of
 from hudi_timeline.writing.new_table import choose
 from hudi_timeline.writing.result import CommitResult
@@ -201,6 +202,8 @@ def preview(
         profile = profile_of(engine, frame, plan)
         routing = route(profile, latest, plan, snapshot, table_type, new_files_only=new_files_only)
         stats = _planned(profile, routing, deletes=plan.operation == "delete")
+        looked_up = looked_up and engine.looked_up
+        warnings += about_left(plan.config, plan.key_spec, plan.operation, looked_up)
     rate = None if snapshot is None else rate_of(snapshot)
     sizes, spent = _base_sizes(latest), sum(timings.values()) + time.monotonic() - began
     dropped = None
