@@ -62,7 +62,7 @@ def stop_before(monkeypatch):
 
             return change
 
-        for name in ("create", "delete"):
+        for name in ("create", "delete", "publish"):
             monkeypatch.setattr(LocalStorage, name, stopping(name, getattr(LocalStorage, name)))
         return waiting
 
@@ -143,6 +143,25 @@ def test_a_cleaning_that_lost_its_lock_deletes_nothing_that_a_savepoint_keeps_by
         "a": 2,
         "b": 0,
     }
+
+
+def test_a_restore_that_lost_its_lock_before_it_began_shuts_the_table_to_nobody(tmp_path, stop_before):
+    path = str(tmp_path / "t")
+    table = made(path, "COPY_ON_WRITE")
+    to = table.timeline.completed_writes()[-2].time
+
+    def meanwhile():
+        table.storage.delete(LOCK_FILE)
+        HudiTable.open(path, options=OCC).upsert([{"id": "b", "p": "y", "ts": 5}])
+
+    waiting = stop_before(
+        lambda name, full: name == "publish" and full.endswith("hoodie.properties"), meanwhile
+    )
+    with pytest.raises(LockError, match="taken away"):
+        HudiTable.open(path, options=OCC).restore(to)
+    assert not waiting
+    HudiTable.open(path, options=OCC).upsert([{"id": "b", "p": "y", "ts": 6}])
+    assert rows(path) == {"a": 2, "b": 6}
 
 
 @pytest.mark.parametrize("state", ["requested", "inflight", ""])

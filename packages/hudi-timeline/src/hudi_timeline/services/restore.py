@@ -23,6 +23,7 @@ from hudi_format.model import FileSlice
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import metadata_config, table_config
 from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.concurrency.locks.provider import verify_held
 from hudi_timeline.concurrency.own_files import complete_own, create_if_absent
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ, newest_slices
@@ -146,6 +147,7 @@ def restore(
             metadata_config.drop(storage, snapshot.config)
         take_back(storage, timeline, paths_of(needed), by="restore", after=to)
         pending = timeline.pending(RESTORE)
+        verify_held()  # a restore that is begun shuts the table to writers until it is run again
         if pending:
             instant = pending[0].time
         else:
