@@ -134,3 +134,37 @@ def test_a_pending_compaction_keeps_files_of_a_file_group_that_was_replaced_sinc
     assert logged.clean(options=ONE_VERSION).deleted
     assert state(logged) == before
     assert logged.verify(deep=True) == []
+
+
+def files_of_slices(table):
+    """The files on the store by partition, file id and base instant."""
+    slices = {}
+    for partition in ("a", "b", "c"):
+        for entry in table._storage.list(partition):
+            name = entry.name
+            if name.endswith(".parquet"):
+                file_id, _, instant = name.removesuffix(".parquet").split("_")
+            elif ".log." in name:
+                file_id, instant = name[1:].split(".log.")[0].split("_")
+            else:
+                continue
+            slices.setdefault((partition, file_id, instant), set()).add(name)
+    return slices
+
+
+@pytest.mark.req("TS-24")
+@pytest.mark.parametrize("options", [ONE_VERSION, {"hoodie.cleaner.commits.retained": "1"}])
+def test_log_files_go_with_their_whole_slice_and_never_alone(logged, options):
+    for step in (3, 4):
+        write(logged, [step, step + 10], QUIET)
+        logged.compact()
+    write(logged, [5, 6], QUIET)
+    before = files_of_slices(logged)
+    rows_before = state(logged)
+    assert logged.clean(options=options).deleted
+    after = files_of_slices(logged)
+    assert after == {s: before[s] for s in after}, "a slice that is left has all its files"
+    gone = [before[s] for s in before if s not in after]
+    assert any(".log." in name for names in gone for name in names)
+    assert any(".log." in name for names in after.values() for name in names)
+    assert state(logged) == rows_before
