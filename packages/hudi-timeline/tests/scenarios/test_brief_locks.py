@@ -85,7 +85,7 @@ ACTS = {
 }  # fmt: skip
 
 
-@pytest.mark.req("CC-33")
+@pytest.mark.req("CC-33", "PF-13")
 @pytest.mark.parametrize("mode", [{}, OCC], ids=["a single writer", "several"])
 @pytest.mark.parametrize("name", ACTS)
 def test_the_lock_is_held_for_plans_and_commits_and_not_for_the_work_between_them(
