@@ -81,10 +81,15 @@ def dead_compaction(table, monkeypatch):
         with pytest.raises(Killed):
             table.compact()
     (pending,) = HudiTable.open(table.uri).timeline.pending(COMPACTION)
-    path = heartbeat.heartbeat_path(pending.time)
+    taken_for_dead(table, pending.time)
+    return pending.time
+
+
+def taken_for_dead(table, instant):
+    """Its heartbeat names a process that is not there."""
+    path = heartbeat.heartbeat_path(instant)
     owner = json.loads(table.storage.read(path))
     table.storage.publish(path, json.dumps({**owner, "started": "1", "pid": 4194303}).encode())
-    return pending.time
 
 
 @pytest.mark.parametrize(
@@ -160,6 +165,30 @@ def test_a_restore_that_lost_its_lock_before_it_began_shuts_the_table_to_nobody(
     with pytest.raises(LockError, match="taken away"):
         HudiTable.open(path, options=OCC).restore(to)
     assert not waiting
+    HudiTable.open(path, options=OCC).upsert([{"id": "b", "p": "y", "ts": 6}])
+    assert rows(path) == {"a": 2, "b": 6}
+
+
+@pytest.mark.parametrize("state", ["requested", "inflight"])
+def test_a_write_that_was_rolled_back_while_it_was_mirrored_is_not_in_the_metadata_table(
+    tmp_path, stop_before, state
+):
+    path = str(tmp_path / "t")
+    table = made(path, "COPY_ON_WRITE")
+
+    def meanwhile():
+        table.storage.delete(LOCK_FILE)
+        taken_for_dead(table, HudiTable.open(path).timeline.pending_writes()[-1].time)
+        other = HudiTable.open(path, options=OCC)
+        other.rollback()
+        other.upsert([{"id": "b", "p": "y", "ts": 5}])
+
+    end = f".deltacommit.{state}"
+    waiting = stop_before(lambda name, full: name == "create" and full.endswith(end), meanwhile)
+    with pytest.raises((LockError, ConcurrentWriterError)):
+        HudiTable.open(path, options=OCC).upsert([{"id": "a", "p": "x", "ts": 9}])
+    assert not waiting
+    assert [f for f in HudiTable.open(path).verify(deep=True) if f.severity == "error"] == []
     HudiTable.open(path, options=OCC).upsert([{"id": "b", "p": "y", "ts": 6}])
     assert rows(path) == {"a": 2, "b": 6}
 

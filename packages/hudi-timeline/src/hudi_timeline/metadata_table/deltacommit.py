@@ -120,6 +120,8 @@ def apply(
         )
     ]
     flush(storage, [s.path for s in stats])
+    # Once the lock is another's, what is mirrored here may have been rolled back: its files would be listed for ever.
+    verify_held()
     complete(own, instant, stats, OPERATION)
     markers.delete(storage, instant)
 
