@@ -189,7 +189,7 @@ def test_rows_that_stay_in_another_partition_unasked_are_a_warning(spark, tmp_pa
         ("n", "b", 2, "", ""),
     ]
     (text,) = (w for w in save(spark, path, moved, "upsert", given).warnings if "another p than" in w)
-    assert text.startswith("2 rows have another p than the partition that their record is in")
+    assert text.startswith("2 rows have another p than the partition that the record of that key is in")
     again = save(
         spark, path, moved, "upsert", {**given, "hoodie.record.index.update.partition.path": "false"}
     )

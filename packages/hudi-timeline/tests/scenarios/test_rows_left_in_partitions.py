@@ -96,7 +96,7 @@ def test_a_filter_finds_what_a_read_shows(tmp_path, index, values, kind, hive):
     assert rows_of(table.get(keys)) == [r for r in whole if r[0] in keys]
 
 
-LEFT = "rows have another p than the partition that their record is in"
+LEFT = "another p than the partition that the record of that key is in"
 UPDATE_PATH = "hoodie.record.index.update.partition.path"
 
 

@@ -192,10 +192,11 @@ def about_left(
     if looked_up.index not in (RECORD_INDEX, CUSTOM) or config.record_update_partition is not None:
         return ()
     fields = ", ".join(key_spec.partition_fields)
+    rows = "1 row has" if looked_up.left == 1 else f"{looked_up.left:,} rows have"
     return (
-        f"{looked_up.left:,} rows have another {fields} than the partition that their record is in: it is updated "
-        f"there, and its {fields} is read as that partition's; {RECORD_UPDATE_PARTITION}=true moves such records, and "
-        "false leaves them without this warning",
+        f"{rows} another {fields} than the partition that the record of that key is in: it is updated there, and its "
+        f"{fields} is read as that partition's; {RECORD_UPDATE_PARTITION}=true moves such records, and false leaves "
+        "them without this warning",
     )
 
 
