@@ -309,6 +309,13 @@ def simulation(session: nox.Session) -> None:
 
 
 @nox.session
+def simulation_smoke(session: nox.Session) -> None:
+    """20,000 of those interleavings, the same ones each time."""
+    _install(session, "hudi-timeline", *TESTING)
+    session.run("python", "tools/simulate.py", "0", "20000", "--processes", str(_workers()))
+
+
+@nox.session
 def rivals(session: nox.Session) -> None:
     """Writers and services of one table that are killed and stopped, Apache Hudi among them: half an hour on ZooKeeper,
     or what `-- --lock dynamodb --minutes 5 --spark 2` says (tools/soak/rivals.py)."""

@@ -79,6 +79,7 @@ SESSIONS = (
     Session("spark(3.5)", _tests("hudi-spark"), BOTH),
     Session("unit-3.11(hudi-timeline)", _tests("hudi-timeline")),
     Session("scenario", (*SHARED, *_sources(*PACKAGES), "tests/scenarios/"), BOTH),
+    Session("simulation_smoke", (*SET_UP, *_sources(*PACKAGES[:3]), "tools/simulate.py")),
     Session("bench_smoke", (*SHARED, *_sources(*PACKAGES), "benchmarks/"), BOTH),
     Session("spark(4)", _tests("hudi-spark"), BOTH),
     Session("unit-3.11(hudi-format)", _tests("hudi-format")),
