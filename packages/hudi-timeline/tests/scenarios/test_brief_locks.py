@@ -12,6 +12,7 @@ from hudi_format.errors import LockError
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable
 from hudi_timeline.services import cleaning
+from hudi_timeline.services.compaction import compaction, log_compaction
 
 LOCK = {
     "hoodie.write.lock.provider": "recording_lock:RecordingLock",
@@ -97,6 +98,46 @@ def test_the_lock_is_held_for_plans_and_commits_and_not_for_the_work_between_the
     act(table)
     assert by_hold(events) == (under_it, without)
     assert RecordingLock.holders == {}
+
+
+@pytest.mark.req("TS-32", "TS-04")
+@pytest.mark.parametrize("mode", [{}, OCC], ids=["a single writer", "several"])
+@pytest.mark.parametrize(
+    ("act", "module", "planner", "more"),
+    [
+        ("compact", compaction, "make_compaction_plan", {}),
+        ("log_compact", log_compaction, "make_log_compaction_plan", {BLOCKS: "2"}),
+    ],
+    ids=["compact", "log_compact"],
+)
+def test_nobody_commits_while_a_service_is_scheduled(
+    tmp_path, events, monkeypatch, act, module, planner, more, mode
+):
+    """What a plan is made of stands until the plan does: it is made and published under one hold of the lock."""
+    table = HudiTable.open(made(tmp_path, "MERGE_ON_READ").uri, options=mode)
+    before = HudiTable.open(table.uri).timeline.instants
+    make, planned = getattr(module, planner), []
+
+    def beside_a_rival(*given, **named):
+        with pytest.raises(LockError, match="not free within 1 ms"):
+            HudiTable.open(table.uri, options=mode).upsert([{"id": "rival", "ts": 1}], options=ALONE)
+        planned.append(list(events))
+        return make(*given, **named)
+
+    monkeypatch.setattr(module, planner, beside_a_rival)
+    events.clear()
+    getattr(table, act)(mode="schedule", options={**ALONE, **more})
+    (seen,) = planned
+    after = HudiTable.open(table.uri).timeline.instants
+    assert len(after) == len(before) + 1
+    assert set(after) > set(before), "the rival left nothing"
+    # Of the hold in which it was planned.
+    since = events[len(seen) :]
+    assert since.index(next(e for e in since if e.endswith("requested"))) < since.index("unlock")
+    assert (
+        HudiTable.open(table.uri, options=mode).upsert([{"id": "rival", "ts": 1}], options=ALONE).inserted
+        == 1
+    )
 
 
 @pytest.mark.req("CC-33")
