@@ -3,11 +3,13 @@
 import errno
 import os
 import pickle
+import shutil
 import uuid
 
 import pytest
 
-from hudi_format.errors import StorageError
+from hudi_format.errors import ConcurrentWriterError, StorageError
+from hudi_format.storage import local
 from hudi_format.storage.local import LocalStorage
 from hudi_format.storage.open import FsspecStorage, open_storage
 
@@ -152,6 +154,41 @@ def test_folders_that_other_processes_make_and_remove_meanwhile_are_made(tmp_pat
     LocalStorage(str(tmp_path)).create("p/q/f", b"1")
     assert len(raced) == 3
     assert (tmp_path / "p/q/f").read_bytes() == b"1"
+
+
+@pytest.mark.req("CC-22")
+@pytest.mark.parametrize("taken", ["file", "folder", "folder before the file"])
+@pytest.mark.parametrize("way", ["create", "publish"])
+def test_what_others_removed_before_it_had_its_name_is_an_error_of_its_own(tmp_path, monkeypatch, way, taken):
+    """A process that was stopped there, and whose temporary files a holder of its lock has removed since."""
+    storage, folder = LocalStorage(str(tmp_path)), tmp_path / "f"
+    storage.create("f/other", b"")
+
+    def stopped(before):
+        real = getattr(os, before)
+
+        def call(*given):
+            if taken == "file":
+                for path in folder.glob(".*.tmp"):
+                    path.unlink()
+            else:
+                shutil.rmtree(folder, ignore_errors=True)
+            return real(*given)
+
+        return call
+
+    if taken == "folder before the file":
+        made = local._make_folders
+        monkeypatch.setattr(local, "_make_folders", lambda path: (made(path), shutil.rmtree(path)))
+    else:
+        for name in ("link", "replace"):
+            monkeypatch.setattr(os, name, stopped(name))
+    with pytest.raises(ConcurrentWriterError, match="removed what was written here") as e:
+        getattr(storage, way)("f/x", b"1")
+    assert e.value.file == "f/x"
+    monkeypatch.undo()
+    assert storage.info("f/x") is None
+    assert not list(tmp_path.rglob("*.tmp"))
 
 
 def test_schemes_are_normalised(tmp_path):

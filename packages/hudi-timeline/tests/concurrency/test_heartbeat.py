@@ -172,6 +172,26 @@ def test_a_writer_whose_file_was_removed_gives_up_and_does_not_make_it_again(sto
     beat.stop()
 
 
+@pytest.mark.req("CC-26")
+def test_a_writer_whose_beat_was_removed_before_it_was_in_its_place_gives_up(storage, monkeypatch):
+    """Stopped at that moment, and taken for dead: its file and its temporary ones are gone when it goes on."""
+    beat = heartbeat.start(storage, T)
+    replace = os.replace
+
+    def taken(temporary, full):
+        os.unlink(temporary)
+        os.unlink(full)
+        replace(temporary, full)
+
+    monkeypatch.setattr(os, "replace", taken)
+    beat.beat()
+    monkeypatch.undo()
+    assert heartbeat.list_instants(storage) == []
+    with pytest.raises(ConcurrentWriterError, match="removed"):
+        beat.check()
+    beat.stop()
+
+
 def test_a_writer_whose_file_is_anothers_gives_up(storage):
     beat = heartbeat.start(storage, T)
     foreign(storage)

@@ -13,7 +13,7 @@ from stat import S_ISDIR, S_ISLNK
 
 import pyarrow as pa
 
-from hudi_format.errors import StorageError
+from hudi_format.errors import ConcurrentWriterError, StorageError
 from hudi_format.model import join_path
 from hudi_format.storage.protocol import FileInfo, named
 from hudi_format.storage.safe_path import check_below
@@ -286,7 +286,7 @@ class LocalStorage:
             _drop_checksum(full)
             return pa.OSFile(full, "wb")
 
-    def _write_temporary(self, full: str, data: bytes) -> str:
+    def _write_temporary(self, path: str, full: str, data: bytes) -> str:
         # The name matches no instant, data or marker grammar, so that one left by a crash is ignored.
         temporary = f"{os.path.dirname(full)}/.{os.path.basename(full)}.{uuid.uuid4().hex}.tmp"
         _make_folders(os.path.dirname(full))
@@ -295,6 +295,8 @@ class LocalStorage:
                 f.write(data)
                 f.flush()
                 os.fsync(f.fileno())
+        except FileNotFoundError:
+            raise self._taken(path) from None  # with its folder
         except OSError:
             _unlink_quietly(temporary)
             raise
@@ -303,24 +305,40 @@ class LocalStorage:
     def create(self, path: str, data: bytes) -> None:
         full = self._changed(path, itself=False)
         with named(self._root, path):
-            temporary = self._write_temporary(full, data)
+            temporary = self._write_temporary(path, full, data)
             try:
                 if not os.path.lexists(full):
                     _drop_checksum(full)
                 os.link(temporary, full)  # fails where there is a file, unlike rename
+            except FileNotFoundError:
+                raise self._taken(path) from None
             finally:
                 _unlink_quietly(temporary)
 
     def publish(self, path: str, data: bytes) -> None:
         full = self._changed(path, itself=False)
         with named(self._root, path):
-            temporary = self._write_temporary(full, data)
+            temporary = self._write_temporary(path, full, data)
             try:
                 _drop_checksum(full)
                 os.replace(temporary, full)
+            except FileNotFoundError:
+                raise self._taken(path) from None
             except OSError:
                 _unlink_quietly(temporary)
                 raise
+
+    def _taken(self, path: str) -> ConcurrentWriterError:
+        """Error of a write whose temporary file was removed before it got its name.
+
+        So it is with a process that was stopped at that moment for so long that others took it for dead.
+        """
+        return ConcurrentWriterError(
+            "another process removed what was written here before it was in its place: this one was stopped for longer "
+            "than its lock lasts, or the folder was deleted",
+            table=self._root, file=path,
+            remedy="run it again; where processes are stopped for so long, give the lock a longer lease.",
+        )  # fmt: skip
 
     def touch(self, path: str, data: bytes = b"") -> None:
         full = self._changed(path)

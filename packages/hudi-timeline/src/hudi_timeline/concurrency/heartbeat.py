@@ -266,6 +266,9 @@ class Heartbeat:
         except StorageError as e:
             # The storage may come back; `check` counts the missed beats.
             self._problem = str(e)
+        except ConcurrentWriterError:  # removed between these two lines
+            self._lost = "its heartbeat file was removed"
+            self._stopping.put(None)
 
     def check(self) -> None:
         """Check that no other writer can have declared this write dead.
