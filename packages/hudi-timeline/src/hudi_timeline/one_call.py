@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hudi_format.errors import ConflictingOptionError, NotAHudiTableError
 from hudi_format.storage.open import open_storage, without_hadoop_options
 from hudi_timeline import table_config
+from hudi_timeline.options.registry import main_name, text_of
 from hudi_timeline.options.table_options import PARTITION, PRECOMBINE, RECORD_KEY, TABLE_NAME, TABLE_TYPE
 from hudi_timeline.options.user_options import as_options, with_waiting
 from hudi_timeline.options.write_options import OPERATION
@@ -60,7 +61,7 @@ def write_hudi(
         NotAHudiTableError: something else is there.
         SchemaError, MissingColumnError, OptionError: before anything is written.
     """
-    from hudi_timeline.writing.table_creation import name_of, names_in, type_named
+    from hudi_timeline.writing.table_creation import name_of, names_in, type_named, with_arguments
     from hudi_timeline.writing.writes import with_schema_mode, write
 
     if not isinstance(mode, str):
@@ -73,23 +74,16 @@ def write_hudi(
         if columns is not None:
             named[option] = ",".join(names_in(columns))
     kind = None if table_type is None else type_named(table_type)
-    for option, text in ((TABLE_TYPE, kind), (TABLE_NAME, name)):
+    for option, text in ((TABLE_TYPE, kind), (TABLE_NAME, name), (OPERATION, operation)):
         if text is not None:
             named[option] = text
-    twice = [o for o, value in named.items() if given.get(o, value) != value]
-    if twice:
-        raise ConflictingOptionError(
-            f"{twice[0]} is given as an argument and, with another value, as an option",
-            table=storage.uri,
-            remedy="give it once.",
-            option=twice[0],
-        )
-    given |= named
+    given = with_arguments(named, given, storage)
     try:
         table_config.load(storage)
     except NotAHudiTableError:
-        given.setdefault(TABLE_NAME, name_of(storage))
-    asked = operation or given.get(OPERATION)
+        if text_of(given, TABLE_NAME) is None:
+            given[TABLE_NAME] = name_of(storage)
+    asked = text_of(given, OPERATION)
     if mode.lower() == "overwrite":
         if asked not in (None, "insert_overwrite_table"):
             raise ConflictingOptionError(
@@ -99,9 +93,9 @@ def write_hudi(
                 option=OPERATION,
             )
         asked = "insert_overwrite_table"
-    if asked is None and not given.get(RECORD_KEY) and not _has_keys(storage):
+    if asked is None and not text_of(given, RECORD_KEY) and not _has_keys(storage):
         asked = "bulk_insert"
-    given.pop(OPERATION, None)
+    given = {key: value for key, value in given.items() if main_name(key) != OPERATION}
     given = with_schema_mode(given, schema_mode)
     return write(storage, asked or "upsert", data, given, mode=mode, dry_run=dry_run)
 

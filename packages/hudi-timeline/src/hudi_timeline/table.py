@@ -142,14 +142,15 @@ class HudiTable:
                 for one column, here and in the next two.
             partition_fields: columns of the partition path.
             ordering_fields: the column that decides between records of one key; at most one.
-            options: Apache Hudi's write options that shape a table.  A merge function (`hudi.merge`) is used by the
-                reads and writes of this object; others give it too, or allow it (`hudi_timeline.allow_functions`).
+            options: Apache Hudi's write options that shape a table; those that it does not store, such as a lock's, are
+                of all calls of this object, as with `open`.  A merge function (`hudi.merge`) is used by the reads and
+                writes of this object; others give it too, or allow it (`hudi_timeline.allow_functions`).
             exist_ok: open the table that is there, if its keys, partitions and type are these, and it has the columns.
 
         Raises:
             TableExistsError: there is a table already.
             MissingColumnError, SchemaError, OptionError: what was given does not make a table, or not the one that is
-                there.
+                there; or one thing was given as an argument and, otherwise, as an option.
             UnsupportedError: a kind of table that cannot be written yet.
         """
         from hudi_timeline.writing.table_creation import create_table

@@ -24,9 +24,9 @@ def rows(ids, p="a", ts=1):
     return pa.table([ids, list(range(len(ids))), [p] * len(ids), [ts] * len(ids)], schema=SCHEMA)
 
 
-def make(path, partitions=("p",), **options):
+def make(path, partitions=("p",), kind="MERGE_ON_READ", **options):
     return HudiTable.create(
-        str(path), SCHEMA, table_type="MERGE_ON_READ", name="t", record_keys=["id"],
+        str(path), SCHEMA, table_type=kind, name="t", record_keys=["id"],
         partition_fields=list(partitions), ordering_fields=["ts"], options={**RING, **options},
     )  # fmt: skip
 
@@ -123,7 +123,7 @@ def test_another_engine_number_or_kind_of_table_is_refused(tmp_path, table):
         with pytest.raises(ConflictingOptionError):
             table.upsert(rows(IDS), options={"hoodie.index.type": "BUCKET", **options})
     with pytest.raises(UnsupportedError, match="copy-on-write"):
-        make(tmp_path / "u", **{"hoodie.datasource.write.table.type": "COPY_ON_WRITE"})
+        make(tmp_path / "u", kind="COPY_ON_WRITE")
     simple = HudiTable.create(
         str(tmp_path / "v"), SCHEMA, table_type="MERGE_ON_READ", name="t", record_keys=["id"],
         partition_fields=["p"], options={"hoodie.index.type": "BUCKET", NUMBER: "4"},

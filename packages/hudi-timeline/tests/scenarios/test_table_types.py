@@ -63,7 +63,8 @@ def same_table(tmp_path_factory):
 def create(path, schema=SCHEMA, **more):
     # So that a column of times may be without a zone.
     options = {"hudi.write.types": "data"}
-    return HudiTable.create(str(path), schema, name="t", record_keys=["id"], options=options, **more)
+    HudiTable.create(str(path), schema, name="t", record_keys=["id"], options=options, **more)
+    return HudiTable.open(str(path))
 
 
 def files_of(table):

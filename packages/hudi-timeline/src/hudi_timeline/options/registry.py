@@ -192,6 +192,11 @@ def main_name(key: str) -> str | None:
     return None if difflib.get_close_matches(key.lower(), below, n=1, cutoff=_SLIP) else key
 
 
+def text_of(options: Mapping[str, str], option: str) -> str | None:
+    """Text of an option under any of its names, None if not given."""
+    return next((text for key, text in options.items() if main_name(key) == option), None)
+
+
 @lru_cache(maxsize=1024)
 def nearest(key: str) -> str | None:
     """The most similar known key, or None."""

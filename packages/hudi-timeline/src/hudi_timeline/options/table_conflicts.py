@@ -1,21 +1,32 @@
-"""Options that contradict the table's properties."""
+"""Options beside the table's properties: those that contradict them, and those that they already say."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_format.errors import ConflictingOptionError
+from hudi_format.errors import ConflictingOptionError, InvalidOptionError
 from hudi_format.keygen.key_generator import is_provided, kind_of
 from hudi_format.keygen.timestamp_based import STORED
-from hudi_timeline.options.registry import canonical, known_options, parse
+from hudi_timeline.options.file_options import (
+    BUCKET_ENGINE,
+    BUCKET_HASH_INDEX,
+    GLOBAL_RECORD_LEVEL_INDEX,
+    HASH_FIELDS,
+    INDEX_CLASS,
+    INDEX_CLASSES,
+    INDEX_TYPE,
+    NUM_BUCKETS,
+    RECORD_INDEX,
+    SIMPLE_BUCKETS,
+)
+from hudi_timeline.options.registry import canonical, known_options, main_name, parse
+from hudi_timeline.options.table_options import PAYLOAD
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
     """An option and the table properties to compare it with, of which the first stored counts.
-
-    `absent` is what a table means that stores none of them; None: what is not stored contradicts nothing.
 
     `absent` is what a table means that stores none of them; None: what is not stored contradicts nothing.  A
     copy-on-write table of Apache Hudi stores neither its payload class, nor an ordering field if it has none.
@@ -72,8 +83,20 @@ _PAIRS = (
     _Pair("hoodie.populate.meta.fields", ("hoodie.populate.meta.fields",), "true"),
     *(_Pair(key, (key,)) for key in STORED),
 )
+# Stored as well, and no conflict here: a write may differ, or is refused with what its table has.
+_INDEX = "hudi.index.type"
+_ALSO_STORED = (
+    _Pair("hoodie.write.table.version", ("hoodie.table.version",)),
+    _Pair(PAYLOAD, ("hoodie.compaction.payload.class",)),
+    _Pair(INDEX_TYPE, (_INDEX,)),
+    _Pair(INDEX_CLASS, (_INDEX,)),
+    _Pair(NUM_BUCKETS, (NUM_BUCKETS,)),
+    _Pair(HASH_FIELDS, (HASH_FIELDS,)),
+    _Pair(BUCKET_ENGINE, (BUCKET_ENGINE,), SIMPLE_BUCKETS),
+)
 _CLASS = "hoodie.datasource.write.keygenerator.class"
 _PARTITION_FIELD = "hoodie.datasource.write.partitionpath.field"
+_INDEX_NAMES = INDEX_CLASSES | {BUCKET_HASH_INDEX: "BUCKET", GLOBAL_RECORD_LEVEL_INDEX: RECORD_INDEX}
 _KEYGEN_NAMES = {
     "nonpartitioned": "non_partition",
     "globaldelete": "global_delete",
@@ -95,9 +118,9 @@ def check_against_table(options: Mapping[str, str], properties: Mapping[str, str
     for pair in _PAIRS:
         if pair.option not in given.text or (ignores and pair.option == _PARTITION_FIELD):
             continue
-        stored = next((properties[p] for p in pair.properties if properties.get(p, "").strip()), pair.absent)
+        stored = _stored(pair, properties)
         value = given.text[pair.option]
-        if stored is not None and _normal(pair.option, value) != _normal(pair.option, stored):
+        if stored is not None and not same_value(pair.option, value, stored):
             found.append((given.given_as[pair.option], value, stored))
     if not found:
         return
@@ -107,6 +130,36 @@ def check_against_table(options: Mapping[str, str], properties: Mapping[str, str
         remedy='omit the option, or write with mode("overwrite") to create the table anew.',
         options=[key for key, _, _ in found],
     )
+
+
+def unstored(options: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:
+    """Options that the table's properties do not say, under the names that they were given with.
+
+    What the properties say may change later, by a resize of buckets for one, and is to be read from them.
+    """
+    return {
+        key: value for key, value in options.items() if not _says(properties, main_name(key) or key, value)
+    }
+
+
+def _says(properties: Mapping[str, str], option: str, value: str) -> bool:
+    pair = next((p for p in (*_PAIRS, *_ALSO_STORED) if p.option == option), None)
+    stored = None if pair is None else _stored(pair, properties)
+    if stored is None or (option == _PARTITION_FIELD and ":" in value and ":" not in stored):
+        return False  # a custom key generator needs the kinds of the fields with every write
+    try:
+        return same_value(option, value, stored)
+    except InvalidOptionError:  # stored is what no option gives, as the name of an index of one's own
+        return False
+
+
+def _stored(pair: _Pair, properties: Mapping[str, str]) -> str | None:
+    return next((properties[p] for p in pair.properties if properties.get(p, "").strip()), pair.absent)
+
+
+def same_value(option: str, one: str, other: str) -> bool:
+    """Whether two values of an option mean the same."""
+    return _normal(option, one) == _normal(option, other)
 
 
 def _ignores_partitions(class_name: str) -> bool:
@@ -126,4 +179,5 @@ def _normal(option: str, text: str) -> object:
         return tuple(f.strip() for f in text.split(",") if f.strip())
     if option == "hoodie.payload.ordering.field" or not text.strip():
         return text.strip()
-    return parse(known_options()[option], text)
+    value = parse(known_options()[option], text)
+    return _INDEX_NAMES.get(str(value), value) if option in (INDEX_TYPE, INDEX_CLASS) else value

@@ -25,9 +25,12 @@ from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import SIMPLE
 from hudi_timeline import feature_gate, table_config
 from hudi_timeline.file_system_view.snapshot import open_snapshot
-from hudi_timeline.options import check_against_table, parse_write_options, table_options
+from hudi_timeline.options import parse_write_options, table_options
+from hudi_timeline.options.registry import main_name, text_of
+from hudi_timeline.options.table_conflicts import check_against_table, same_value, unstored
 from hudi_timeline.options.table_options import MERGE
 from hudi_timeline.options.user_options import as_options
+from hudi_timeline.table_config import TableConfig
 from hudi_timeline.table_version import WRITE_VERSION
 from hudi_timeline.writing import bucket_index
 from hudi_timeline.writing.engine import DATA
@@ -66,7 +69,7 @@ def create_table(
     storage_options: Mapping[str, Any] | None,
     exist_ok: bool = False,
 ) -> tuple[Storage, dict[str, str]]:
-    """Create an empty table; returns its storage and the options of its table object.
+    """Create an empty table; returns its storage and the options of its table object: those that it does not store.
 
     Args:
         schema: the columns, or data that has them.
@@ -75,29 +78,36 @@ def create_table(
 
     Raises:
         TableExistsError: there is one already.
-        OptionError, SchemaError: what was given does not make a table, or not the one that is there.
+        OptionError, SchemaError: what was given does not make a table, or not the one that is there; or an argument is
+            given as an option too, with another value.
     """
     given = as_options(options)
     storage = open_storage(uri, storage_options, options=given)
     given = without_hadoop_options(given)
     keys, partitions, ordering = names_in(record_keys), names_in(partition_fields), names_in(ordering_fields)
-    if len(ordering) > 1 and not WRITE_VERSION.has_several_ordering_fields:
-        raise OptionError(
-            f"a table of version {WRITE_VERSION} has one ordering field, not {len(ordering)}: {', '.join(ordering)}",
-            remedy="name the field that decides.",
-        )
-    merged: dict[str, str] = {table_options.TABLE_NAME: name or name_of(storage)}
-    if table_type is not None:
-        merged[table_options.TABLE_TYPE] = type_named(table_type)
+    named: dict[str, str] = {}
     for key, fields in (
         (table_options.RECORD_KEY, keys),  # none: keys are made up
         (table_options.PARTITION, partitions),
         (table_options.PRECOMBINE, ordering),
     ):
         if fields:
-            merged[key] = ",".join(fields)
-    merged |= given
+            named[key] = ",".join(fields)
+    if name is not None:
+        named[table_options.TABLE_NAME] = name
+    if table_type is not None:
+        named[table_options.TABLE_TYPE] = type_named(table_type)
+    merged = with_arguments(named, given, storage)
+    unnamed = text_of(merged, table_options.TABLE_NAME) is None
+    if unnamed:
+        merged[table_options.TABLE_NAME] = name_of(storage)
+    if len(ordering) > 1 and not WRITE_VERSION.has_several_ordering_fields:
+        raise OptionError(
+            f"a table of version {WRITE_VERSION} has one ordering field, not {len(ordering)}: {', '.join(ordering)}",
+            remedy="name the field that decides.",
+        )
     config = parse_write_options(merged)
+    ordering = [config.ordering_field] if config.ordering_field else []
     normal = normalize_schema(
         schema if isinstance(schema, pa.Schema) else without_meta(as_reader(schema).schema)
     )
@@ -116,12 +126,9 @@ def create_table(
     properties = table_properties(
         config, key_spec, ordering[0] if ordering else None, storage, config.index_type, bucket
     )
-    properties[table_config.CREATE_SCHEMA] = to_avro(normal, merged[table_options.TABLE_NAME])
-    # A function that made the table may go on merging it; expressions need no permission.
-    merge = given.get(MERGE, "")
-    kept: dict[str, str] = {MERGE: merge} if merge and parse_merge(merge).functions else {}
+    properties[table_config.CREATE_SCHEMA] = to_avro(normal, properties[table_config.NAME])
     try:
-        table_config.create(storage, properties)
+        created = table_config.create(storage, properties)
     except TableExistsError as e:
         if not exist_ok:
             e.advise(
@@ -129,17 +136,45 @@ def create_table(
                 "makes it."
             )
             raise
-        if name is None:
+        if unnamed:
             del merged[table_options.TABLE_NAME]
-        _check_same(storage, normal, as_given, {**_NONE, **merged})
-        return storage, kept
+        return storage, _kept(given, _check_same(storage, normal, as_given, merged))
     for warning in (*about_utc(as_given, normal), *about_zones(normal, ())):
         log.warning("%s: %s", storage.uri, warning)
-    return storage, kept
+    return storage, _kept(given, created)
 
 
-# What a table without these has.
-_NONE: dict[str, str] = {table_options.RECORD_KEY: "", table_options.PARTITION: ""}
+def _kept(given: Mapping[str, str], table: TableConfig) -> dict[str, str]:
+    """Given options that stay with the table object."""
+    merge = given.get(MERGE, "")
+    # A function that made the table may go on merging it; expressions need no permission.
+    permitted: dict[str, str] = {MERGE: merge} if merge and parse_merge(merge).functions else {}
+    return {**unstored(given, table.properties), **permitted}
+
+
+def with_arguments(named: Mapping[str, str], given: Mapping[str, str], storage: Storage) -> dict[str, str]:
+    """Options together with those that were given as arguments.
+
+    Raises:
+        ConflictingOptionError: one is given as both, with different values.
+    """
+    merged = {**named, **given}
+    for key, value in given.items():
+        option = main_name(key) or key
+        if option in named and not same_value(option, named[option], value):
+            raise ConflictingOptionError(
+                f"{key} is given as an argument and, with another value, as an option",
+                table=storage.uri,
+                remedy="give it once.",
+                option=key,
+            )
+        if option in named and key != option:
+            del merged[option]
+    return merged
+
+
+# What was not given is not wanted either.
+_ALWAYS_MEANT = (table_options.RECORD_KEY, table_options.PARTITION)
 
 
 def _check_ordering(schema: pa.Schema, fields: Sequence[str], storage: Storage) -> None:
@@ -154,8 +189,10 @@ def _check_ordering(schema: pa.Schema, fields: Sequence[str], storage: Storage) 
             raise e.at(table=storage.uri) from None
 
 
-def _check_same(storage: Storage, schema: pa.Schema, as_given: pa.Schema, options: Mapping[str, str]) -> None:
-    """Refuse a table that is there and is not what was asked for.
+def _check_same(
+    storage: Storage, schema: pa.Schema, as_given: pa.Schema, options: Mapping[str, str]
+) -> TableConfig:
+    """Configuration of the table that is there, which is refused if it is not what was asked for.
 
     Args:
         as_given: the columns of `schema` as the user gave them.
@@ -166,8 +203,9 @@ def _check_same(storage: Storage, schema: pa.Schema, as_given: pa.Schema, option
     """
     feature_gate.readable_config(storage)
     snapshot = open_snapshot(storage)
+    without: dict[str, str] = {key: "" for key in _ALWAYS_MEANT if text_of(options, key) is None}
     try:
-        check_against_table(options, snapshot.config.properties)
+        check_against_table({**without, **options}, snapshot.config.properties)
     except ConflictingOptionError as e:
         e.remedy = "give what the table has, or another path for a new table."
         raise e.at(table=storage.uri) from None
@@ -184,6 +222,7 @@ def _check_same(storage: Storage, schema: pa.Schema, as_given: pa.Schema, option
             remedy="open the table with HudiTable.open(uri); a write adds new columns.",
             column=field.name,
         )
+    return snapshot.config
 
 
 def names_in(given: str | Iterable[str]) -> list[str]:
