@@ -5,9 +5,10 @@ import pytest
 from hudi_format import properties as props
 from hudi_format.errors import CorruptFileError, NotAHudiTableError, TableExistsError
 from hudi_format.storage.local import LocalStorage
-from hudi_timeline import table_config
+from hudi_timeline import HudiTable, table_config
 from hudi_timeline.table_config import BACKUP_FILE, PROPERTIES_FILE, TableConfig, load, update
 from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults
+from hudi_timeline.verify.findings import Severity
 
 pytestmark = pytest.mark.req("TL-02")
 
@@ -126,6 +127,60 @@ def test_a_wrong_checksum_names_both_values_and_the_remedy(storage):
     assert e.value.file == PROPERTIES_FILE
     assert e.value.table == storage.uri
     assert "backup" in e.value.remedy
+
+
+@pytest.mark.req("TL-03")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"hive_style_partitioning=false", b"hive_style_partitioning=true"),
+        (b"hoodie.table.type=COPY_ON_WRITE", b"hoodie.table.type=MERGE_ON_READ"),
+        (b"hoodie.table.version=6", b"hoodie.table.version=5"),
+        (b"hoodie.archivelog.folder=archived\n", b""),
+        (b"hoodie.table.version=6", b"hoodie.table.version=6\nhoodie.index.type=BUCKET"),
+    ],
+)
+def test_entries_changed_by_hand_are_refused_until_repair_accepts_them(storage, old, new):
+    text = storage.read(PROPERTIES_FILE)
+    assert old in text
+    edited = text.replace(old, new)
+    storage.publish(PROPERTIES_FILE, edited)
+    table = HudiTable._of(storage)
+    for use in (
+        lambda: load(storage, pause=no_pause),
+        lambda: table_config.update(storage, {"a": "1"}),
+        lambda: HudiTable.open(storage),
+        lambda: table.upsert([{"id": "a"}]),
+        lambda: table.read(),
+        lambda: table.clean(),
+    ):
+        with pytest.raises(CorruptFileError, match="checksum mismatch: entries were changed by hand") as e:
+            use()
+        assert e.value.file == PROPERTIES_FILE
+        assert "hudi repair" in e.value.remedy
+    assert storage.read(PROPERTIES_FILE) == edited
+    (found,) = (f for f in table.verify() if f.code == "properties-content")
+    assert found.severity is Severity.ERROR
+    assert table.repair(only=["properties-content"]).steps == 1
+    wanted = props.parse(edited, path="")
+    assert load(storage, pause=no_pause).properties == wanted
+    assert HudiTable.open(storage).config.properties == wanted
+
+
+@pytest.mark.req("TL-03")
+def test_what_another_program_writes_has_no_checksum_of_the_entries_and_is_read(storage):
+    text = storage.read(PROPERTIES_FILE).replace(
+        b"hive_style_partitioning=false", b"hive_style_partitioning=true"
+    )
+    lines = [line for line in text.splitlines(True) if not line.startswith(b"#content checksum")]
+    storage.publish(PROPERTIES_FILE, b"".join(lines))
+    assert load(storage, pause=no_pause).hive_style
+    without = [line for line in lines if b"hoodie.table.checksum" not in line]
+    storage.publish(PROPERTIES_FILE, b"".join(without))
+    assert load(storage, pause=no_pause).hive_style
+    table_config.update(storage, {"a": "1"})
+    assert table_config.stored_content_checksum(storage.read(PROPERTIES_FILE))
+    assert load(storage, pause=no_pause).properties["a"] == "1"
 
 
 @pytest.mark.req("TL-03")

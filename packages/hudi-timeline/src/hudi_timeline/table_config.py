@@ -308,7 +308,7 @@ def _payload(p: Mapping[str, str], version: TableVersion) -> str | None:
 
 _REPAIR = (
     "restore .hoodie/hoodie.properties from a backup, or correct it by hand "
-    "(hoodie.table.checksum is the CRC-32 of '<database>.<table>')."
+    "(hoodie.table.checksum is the CRC-32 of '<database>.<table>'), without the line '#content checksum'."
 )
 
 
@@ -445,6 +445,15 @@ def _entries(data: bytes, path: str, table: str) -> dict[str, str]:
             file=path,
             remedy=_REPAIR,
         )
+    stored, found = stored_content_checksum(data), content_checksum(p)
+    if stored is not None and stored != found:
+        raise CorruptFileError(
+            f"checksum mismatch: entries were changed by hand since the file was written, which says the checksum "
+            f"{stored}; they give {found}",
+            table=table,
+            file=path,
+            remedy="undo the change; if the table is as the entries say, `hudi repair PATH` accepts them.",
+        )
     return p
 
 
@@ -539,7 +548,7 @@ def content_checksum(p: Mapping[str, str]) -> str:
     """CRC-32 of all entries in key order, unsigned decimal.
 
     `hoodie.table.checksum` covers the names only.  This one stands in a comment of the files that we write, so that
-    it goes away with the file when another program writes it anew.
+    it goes away with the file when another program writes it anew: where it is and differs, a person edited the file.
     """
     text = "".join(f"{k}={p[k]}\n" for k in sorted(p))
     return str(zlib.crc32(text.encode("utf-8", "surrogatepass")))

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from made_tables import MadeTable, at, file_id, ids
+from properties_edits import edit_properties
 
 from hudi_format.errors import (
     ConflictingOptionError,
@@ -326,8 +327,7 @@ def test_a_path_without_a_table_says_what_is_there(tmp_path, make, words):
 
 def test_a_table_that_becomes_merge_on_read_is_read_as_such_at_the_next_incremental_read(made):
     table = made.open()
-    properties = made.path / ".hoodie" / "hoodie.properties"
-    properties.write_text(properties.read_text().replace("COPY_ON_WRITE", "MERGE_ON_READ"))
+    edit_properties(made.path, "COPY_ON_WRITE", "MERGE_ON_READ")
     assert ids(table.read_incremental("000", meta_columns=True).to_arrow()) == ["1", "2", "3", "4", "5", "6"]
 
 

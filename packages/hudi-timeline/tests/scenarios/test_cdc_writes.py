@@ -12,6 +12,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from properties_edits import edit_properties
 
 from hudi_format.errors import (
     ConflictingOptionError,
@@ -465,8 +466,7 @@ def test_a_mode_without_what_it_is_for_is_refused(tmp_path):
 
 def test_a_stored_mode_that_there_is_not_is_damage(tmp_path):
     make(tmp_path / "t")
-    file = tmp_path / "t" / ".hoodie" / "hoodie.properties"
-    file.write_text(file.read_text().replace("=DATA_BEFORE_AFTER", "=EVERYTHING"))
+    edit_properties(tmp_path / "t", "=DATA_BEFORE_AFTER", "=EVERYTHING")
     with pytest.raises(CorruptFileError, match="EVERYTHING"):
         HudiTable.open(tmp_path / "t")
 

@@ -9,6 +9,7 @@ import re
 import pyarrow as pa
 import pytest
 from golden_tables import golden
+from properties_edits import edit_properties
 
 from hudi_format.errors import CorruptFileError
 from hudi_format.log.reader import LogFileReader
@@ -37,10 +38,7 @@ class Opened:
 
     def version_5(self):
         """The same table as older releases had it; the golden tables of version 5 were compacted."""
-        properties = self.path / ".hoodie" / "hoodie.properties"
-        text = properties.read_text()
-        assert "hoodie.table.version=6" in text
-        properties.write_text(text.replace("hoodie.table.version=6", "hoodie.table.version=5"))
+        edit_properties(self.path, "hoodie.table.version=6", "hoodie.table.version=5")
 
     def read(self, **more):
         found = HudiTable.open(str(self.path)).read(**more, meta_columns=True).to_arrow()

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from properties_edits import edit_properties
 
 from hudi_format.errors import PartitionPathError
 from hudi_format.storage.open import open_storage
@@ -139,8 +140,7 @@ def options_of(more):
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 def test_dropped_columns_are_told_as_such(tmp_path, kind):
     table, _ = made(tmp_path, kind=kind)
-    with (tmp_path / ".hoodie" / "hoodie.properties").open("a") as properties:
-        properties.write(f"{WRITE}drop.partition.columns=true\n")
+    edit_properties(tmp_path, "", f"{WRITE}drop.partition.columns=true")
     table = HudiTable.open(str(tmp_path))
     with pytest.raises(PartitionPathError, match="files do not hold the column") as e:
         table.read().to_arrow()

@@ -4,6 +4,7 @@ import json
 
 import pyarrow as pa
 import pytest
+from properties_edits import edit_properties
 
 from hudi_format.errors import ConcurrentWriterError, MissingFileError
 from hudi_format.log.block import BlockType
@@ -77,8 +78,7 @@ def empty_table(path):
         ordering_fields=["ts"],
     )
     # Such tables are not made here yet.
-    properties = path / ".hoodie" / "hoodie.properties"
-    properties.write_text(properties.read_text().replace("COPY_ON_WRITE", "MERGE_ON_READ"))
+    edit_properties(path, "COPY_ON_WRITE", "MERGE_ON_READ")
     storage = open_storage(str(path))
     storage.touch("p0/.hoodie_partition_metadata", b"commitTime=20240101000000000\npartitionDepth=1\n")
     return storage

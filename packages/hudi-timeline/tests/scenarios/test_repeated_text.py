@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from properties_edits import edit_properties
 
 from hudi_format.file_slice import base_rows
 from hudi_format.log.writer import LogWriter
@@ -49,10 +50,9 @@ def merged_table(tmp_path):
         pa.table(made_rows(ROWS), schema=SCHEMA), options={"hoodie.index.bloom.num_entries": "60000"}
     )
     base = HudiTable.open(str(path)).read().files.to_pylist()[0]
-    properties = path / ".hoodie" / "hoodie.properties"
-    text = properties.read_text().replace("COPY_ON_WRITE", "MERGE_ON_READ")
+    edit_properties(path, "COPY_ON_WRITE", "MERGE_ON_READ")
     payload = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
-    properties.write_text(f"{text}\nhoodie.compaction.payload.class={payload}\n")
+    edit_properties(path, "", f"hoodie.compaction.payload.class={payload}")
     keys = [i for i in range(ROWS) if i % 7 == 0 or i % 100 == 0] + [ROWS, ROWS + 1]
     n = len(keys)
     news = {

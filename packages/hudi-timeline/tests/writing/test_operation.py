@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from properties_edits import edit_properties
 
 from hudi_format.errors import (
     ConflictingOptionError,
@@ -161,8 +162,7 @@ def nulled(table):
 @pytest.mark.req("PM-13")
 def test_a_table_with_a_payload_of_the_users_is_refused(tmp_path):
     table = make(tmp_path / "t")
-    properties = tmp_path / "t" / ".hoodie" / "hoodie.properties"
-    properties.write_text(properties.read_text() + "hoodie.compaction.payload.class=org.example.Own\n")
+    edit_properties(tmp_path / "t", "", "hoodie.compaction.payload.class=org.example.Own")
     with pytest.raises(UnsupportedError, match="payload class"):
         HudiTable.open(table.storage.uri).upsert(trips(1))
 

@@ -62,8 +62,9 @@ KINDS: dict[str, FindingKind] = {
         "where a whole backup of the file is there.",
         repairable=True,
     ),
-    "properties-content": _warning(
-        "look at what was changed by hand in hoodie.properties; `hudi repair` then accepts it.",
+    "properties-content": _error(
+        "undo what was changed by hand in hoodie.properties, which no call opens so; if the table is as it says, "
+        "`hudi repair` accepts it.",
         repairable=True,
     ),
     "properties-backup": _warning(repairable=True),
