@@ -1,8 +1,11 @@
 """Options that ask for what is not provided: refused with a way round, and only where they ask for it."""
 
 import pytest
+from typer.testing import CliRunner
 
 from hudi_format.errors import InvalidOptionError, UnsupportedError
+from hudi_timeline import HudiTable, write_hudi
+from hudi_timeline.cli.main import app
 from hudi_timeline.options import parse_read_options, parse_write_options
 from hudi_timeline.options.config_key import WRITE
 from hudi_timeline.options.option_types import BOOLEAN
@@ -49,6 +52,20 @@ def test_an_effect_that_is_not_provided_is_refused_with_a_way_round(key, value):
     assert key in str(e.value) or "ordering fields" in str(e.value)
     assert e.value.remedy.endswith(".")
     assert "\n" not in str(e.value)
+
+
+@pytest.mark.req("TS-22")
+@pytest.mark.parametrize("service", ["clean", "archive"])
+def test_the_remedy_of_an_asynchronous_service_runs_beside_the_writers(service, tmp_path):
+    with pytest.raises(UnsupportedError) as e:
+        parse_write_options({f"hoodie.{service}.async": "true"})
+    inline = f"hoodie.{service}.automatic=false"
+    for way in (inline, f"HudiTable.{service}()", f"`hudi {service} PATH`"):
+        assert way in e.value.remedy
+    write_hudi(tmp_path / "t", {"id": [1]}, key="id", options=dict([inline.split("=")]))
+    assert getattr(HudiTable.open(tmp_path / "t"), service)() is not None
+    ran = CliRunner().invoke(app, [service, str(tmp_path / "t")])
+    assert ran.exit_code == 0, ran.output
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,10 @@ _SYNC = (
 )
 _LATER = "leave it out; Apache Hudi can do it on the same table"
 _SERVICE = "leave it out, and run the service with Apache Hudi on the same table"
+_ELSEWHERE = (
+    "leave it out, and each write does it; or set {0}=false, and run HudiTable.{1}() on a thread, or `hudi {1} PATH` "
+    "beside the writers"
+)
 _NO_LOGS = "leave it out; compaction (hoodie.compact.inline) merges log files into base files"
 MODELS = "org.apache.hudi.common.model."
 LOCKS = "org.apache.hudi.client.transaction.lock."
@@ -182,9 +186,13 @@ UNSUPPORTED = (
     refused_if_true("hoodie.clustering.schedule.inline", "clustering", _SERVICE),
     refused_if_true("hoodie.layout.optimize.enable", "sorting by a space-filling curve", _SERVICE, since="0.10.0"),
     refused_if_true(
-        "hoodie.clean.async", "asynchronous cleaning", _SERVICE, alternatives=("hoodie.clean.async.enabled",)
+        "hoodie.clean.async", "asynchronous cleaning", _ELSEWHERE.format("hoodie.clean.automatic", "clean"),
+        alternatives=("hoodie.clean.async.enabled",)
     ),
-    refused_if_true("hoodie.archive.async", "asynchronous archival", _SERVICE, since="0.11.0"),
+    refused_if_true(
+        "hoodie.archive.async", "asynchronous archival", _ELSEWHERE.format("hoodie.archive.automatic", "archive"),
+        since="0.11.0"
+    ),
     refused_if_true(
         "hoodie.partition.ttl.inline", "dropping old partitions by age", "use the operation delete_partition",
         since="1.0.0"
