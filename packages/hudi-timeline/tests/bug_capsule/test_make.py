@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from hudi_format.errors import CorruptFileError, HudiError
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable
-from hudi_timeline.bug_capsule import make_capsule, open_capsule
+from hudi_timeline.bug_capsule import make, make_capsule, open_capsule
 from hudi_timeline.cli.main import app
 from hudi_timeline.concurrency import store_clock
 from hudi_timeline.testing import CHANGES, CRASH, DOUBLE, FAIL, Fault, Faults, make_state, state_names
@@ -124,3 +124,20 @@ def test_the_command(table, tmp_path):
     assert "hoodie.x=1" in opened.output
     assert findings(HudiTable.open(str(tmp_path / "r"))) == findings(table)
     assert runner.invoke(app, ["capsule", table.uri]).exit_code == 2
+
+
+def test_a_file_that_is_cleaned_while_the_capsule_is_made_is_left_out(table, tmp_path, monkeypatch):
+    real, gone = make.masked_base_file, []
+
+    def cleaned(storage, path, *rest, **more):
+        if not gone:
+            gone.append(path)
+            storage.delete(path)
+        return real(storage, path, *rest, **more)
+
+    monkeypatch.setattr(make, "masked_base_file", cleaned)
+    again = rebuilt(table, tmp_path)
+    left = list((tmp_path / "original").rglob("*.parquet"))
+    assert gone
+    assert len(list((tmp_path / "rebuilt").rglob("*.parquet"))) == len(left)
+    assert findings(again) == findings(table)

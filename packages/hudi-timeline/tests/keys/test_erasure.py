@@ -4,7 +4,10 @@ import pyarrow as pa
 import pytest
 from duplicated_tables import QUIET, SCHEMA, TABLES, row
 
-from hudi_timeline import HudiTable
+from hudi_format.storage.local import LocalStorage
+from hudi_timeline import HudiTable, metadata_config
+from hudi_timeline.keys import erasure
+from hudi_timeline.keys.key_traces import Wanted
 
 KEY = "erase-me-0815"
 OPTIONS = {"hoodie.parquet.compression.codec": "uncompressed", **QUIET}
@@ -175,3 +178,26 @@ def test_keys_of_numbers_and_of_several_columns(tmp_path, kind):
     left, _ = carried_out(table, key)
     assert left.erased
     assert table.read(meta_columns=False).to_arrow().to_pylist() == [{"id": 2, "n": "two", "v": "b"}]
+
+
+@pytest.mark.parametrize("form", [".hfile", ".log.", ".parquet"])
+def test_files_that_are_cleaned_while_they_are_looked_at_hold_nothing(tmp_path, form, monkeypatch):
+    monkeypatch.setattr(f"{__name__}.OPTIONS", {**OPTIONS, "hoodie.metadata.enable": "true"})
+    table = make(tmp_path / "t", "mor")
+    all_of_them = table.erasure_report([KEY]).traces.to_pylist()
+    real, gone = LocalStorage.open_input, []
+
+    def opened(self, path):
+        source = real(self, path)
+        if form in path:
+            gone.append(path)
+            self.delete(path)
+        return source
+
+    wanted = Wanted(pa.array([KEY]), metadata_config.key_spec(table.config))
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStorage, "open_input", opened)
+        found, files = erasure._looked_at(table.storage, wanted)
+    assert gone
+    assert files > len(gone)
+    assert {p for p, _ in found} - set(gone) == {t["path"] for t in all_of_them} - set(gone)

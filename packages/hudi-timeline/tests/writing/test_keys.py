@@ -15,7 +15,11 @@ from hudi_format.errors import (
     SchemaError,
 )
 from hudi_format.storage.open import open_storage
+from hudi_index.lookup import LookupCount
 from hudi_timeline import HudiTable
+from hudi_timeline.file_system_view.file_slices import newest_slices_of
+from hudi_timeline.file_system_view.snapshot import open_snapshot
+from hudi_timeline.writing import keys
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
 
@@ -358,3 +362,14 @@ def test_dates_of_every_type_make_the_keys_that_text_of_them_makes(tmp_path):
     assert read(tmp_path).column("_hoodie_record_key").to_pylist() == ["2024-02-29"]
     with pytest.raises(HudiError):
         write(tmp_path, pa.table({"id": MOMENTS, "p": ["1", "1"]}))
+
+
+def test_a_file_that_another_writer_cleaned_gives_no_range_and_fails_no_write(tmp_path):
+    table = HudiTable.create(
+        tmp_path, pa.schema([("id", pa.string()), ("p", pa.string())]), record_keys="id", partition_fields="p"
+    )
+    table.insert([{"id": end, "p": str(p)} for p in range(9) for end in ("a", "z")])
+    files = {s.partition: [s.base_file] for s in newest_slices_of(open_snapshot(table.storage))}
+    table.storage.delete(files["0"][0].path)
+    (said,) = keys.advice(table.storage, files, LookupCount("GLOBAL_BLOOM", files=9))
+    assert "100% of the pairs of files overlap" in said

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_format import properties
-from hudi_format.errors import CorruptFileError, HudiError, OptionError
+from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, OptionError
 from hudi_format.file_names import (
     META_DIR,
     PARTITION_METADATA,
@@ -164,7 +164,7 @@ class _Gathering:
                 continue
             try:
                 out[self._masked_path(path)] = self._content(path, info), self._mtime(path, info)
-            except FileNotFoundError:
+            except (FileNotFoundError, MissingFileError):
                 continue  # cleaned since the listing
         if any(p.endswith(".crc") for p in self._listing):
             self.left_out.append("Hadoop's .crc files: contents are others.")
@@ -303,7 +303,7 @@ class _Gathering:
             if not self._last:
                 raise
             return self._larger(path, folder)
-        except FileNotFoundError:
+        except MissingFileError:
             raise
         except HudiError:
             return bytes(info.size)

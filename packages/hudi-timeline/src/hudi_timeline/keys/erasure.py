@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from hudi_format.errors import RecordKeyError, UnsupportedError
+from hudi_format.errors import MissingFileError, RecordKeyError, UnsupportedError
 from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_file
 from hudi_format.model import join_path
 from hudi_format.storage.open import open_beside
@@ -202,7 +202,7 @@ def _looked_at(storage: Storage, wanted: Wanted) -> tuple[list[tuple[str, Trace]
     def one(path: str) -> list[tuple[str, Trace]]:
         try:
             return [(path, t) for t in traces(storage, path, wanted)]
-        except FileNotFoundError:  # taken away since the listing
+        except (FileNotFoundError, MissingFileError):  # taken away since the listing
             return []
 
     return [t for of in side_by_side(one, paths, _THREADS, "hudi-erasure") for t in of], len(paths)

@@ -112,7 +112,7 @@ def traces(storage: Storage, path: str, wanted: Wanted) -> Iterator[Trace]:
     """Traces of keys in a file.
 
     Raises:
-        FileNotFoundError: it is gone.
+        FileNotFoundError, MissingFileError: it is gone.
         CorruptFileError: a file whose records cannot be read, so that nothing can be said of it.
     """
     with storage.open_input(path) as source:

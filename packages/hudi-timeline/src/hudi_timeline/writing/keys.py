@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_format.errors import ConflictingOptionError, MissingColumnError, SchemaError
+from hudi_format.errors import ConflictingOptionError, MissingColumnError, MissingFileError, SchemaError
 from hudi_format.keygen.key_generator import KEY_OPTION, SIMPLE, KeySpec
 from hudi_format.keygen.partition_path import read_otherwise, split_values
 from hudi_format.keygen.timestamp_based import CONSISTENT
@@ -416,7 +416,7 @@ def _sampled(files: Sequence[BaseFile]) -> list[BaseFile]:
 def _range(storage: Storage, file: BaseFile) -> tuple[str, str] | None:
     try:
         entries = read_footer(storage, file.path).entries
-    except FileNotFoundError:  # cleaned by another writer meanwhile
+    except MissingFileError:  # cleaned by another writer meanwhile
         return None
     low, high = entries.get(MIN_KEY), entries.get(MAX_KEY)
     return (low, high) if low is not None and high is not None else None

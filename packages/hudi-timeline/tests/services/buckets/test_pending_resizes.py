@@ -6,11 +6,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import CorruptFileError, UnsupportedError, WriteConflictError
+from hudi_format.errors import ConcurrentWriterError, CorruptFileError, UnsupportedError, WriteConflictError
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
+from hudi_timeline.file_system_view.snapshot import open_snapshot
 from hudi_timeline.services.buckets import pending_resizes, resizing
-from hudi_timeline.services.buckets.clustering_plans import CHILDREN, SEQUENCE
+from hudi_timeline.services.buckets.clustering_plans import CHILDREN, SEQUENCE, read_resize
 from hudi_timeline.services.buckets.resize_tasks import run_on_threads
 from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults
 from hudi_timeline.timeline.action_metadata import read_action, render_action
@@ -417,3 +418,13 @@ def test_a_write_beside_an_execution_is_a_conflict(table, monkeypatch):
         table.upsert(rows(IDS[:1], ts=8), options=lazy, validators=[meanwhile])
     assert resized != [""]
     assert HudiTable.open(table.uri).verify(deep=True) == []
+
+
+def test_a_plan_that_is_taken_back_before_it_is_read_is_a_rival_s(table):
+    table.resize_buckets(mode="schedule", options=FULL)
+    snapshot = open_snapshot(open_storage(table.uri))
+    (pending,) = snapshot.timeline.pending_writes()
+    table.rollback(pending.time)
+    with pytest.raises(ConcurrentWriterError, match="taken back by another process") as e:
+        read_resize(snapshot, pending)
+    assert e.value.instant == pending.time

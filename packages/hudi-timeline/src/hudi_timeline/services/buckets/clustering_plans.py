@@ -17,7 +17,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from hudi_format.errors import ConcurrentWriterError, CorruptFileError, UnsupportedError
+from hudi_format.errors import ConcurrentWriterError, CorruptFileError, MissingFileError, UnsupportedError
 from hudi_format.model import FileSlice, join_path
 from hudi_format.storage.protocol import Storage
 from hudi_index.bucket import FEATURE
@@ -102,7 +102,7 @@ def read_resize(snapshot: TableSnapshot, pending: Instant) -> ResizePlan:
         found = read_action(
             snapshot.storage, replace(pending, state=REQUESTED, file_name=path.rpartition("/")[2])
         )
-    except FileNotFoundError:
+    except MissingFileError:
         raise ConcurrentWriterError(
             "the clustering was taken back by another process", table=table, instant=pending.time,
             remedy="look at the timeline.",
