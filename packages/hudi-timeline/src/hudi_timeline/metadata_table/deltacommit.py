@@ -161,7 +161,7 @@ def create_or_same(storage: Storage, path: str, content: bytes) -> None:
     except FileExistsError:
         verify_held()
         raise ConcurrentWriterError(
-            "another process has completed the same in the metadata table", table=storage.uri, file=path,
+            "another process has made the same in the metadata table", table=storage.uri, file=path,
             remedy="run it again; configure the same lock provider for all processes.",
         ) from None  # fmt: skip
     flush(storage, [path], written=False)

@@ -25,7 +25,7 @@ from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table.encoding import base_file_of, file_records
 from hudi_index.metadata_table.index_records import location_records
 from hudi_timeline import table_config
-from hudi_timeline.concurrency.own_files import create_if_absent, create_own
+from hudi_timeline.concurrency.own_files import create_if_absent
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.listing import list_table
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
@@ -74,6 +74,7 @@ def initialise(
         not be made, and what its readers need.
 
     Raises:
+        ConcurrentWriterError, LockError: another process, without this lock, makes it at the same time.
         HudiError: what there is of it is not used by anybody.
     """
     storage, config = snapshot.storage, snapshot.config
@@ -86,7 +87,8 @@ def initialise(
         own = open_beside(storage, f"{storage.uri}/{FOLDER}")
         for folder in (".temp", ".aux", ".schema", "archived"):
             own.make_dir(f".hoodie/{folder}")
-        create_own(own, PROPERTIES_FILE, table_config.render(_properties(config), "Properties saved on"))
+        content = table_config.render(_properties(config), "Properties saved on")
+        deltacommit.create_or_same(own, PROPERTIES_FILE, content)
         config = _made(snapshot, config, FILES, file_records(listed), 1)
         flush(own, [PROPERTIES_FILE, ""], written=False)
     said: list[str] = []
@@ -231,13 +233,13 @@ def write_partition(
         if content.num_rows:
             name = base_file_name(file_id, _BASE_TOKEN, instant, "hfile")
             data = base_file_of(content)
-            create_own(storage, join_path(partition, name), data)
+            deltacommit.create_or_same(storage, join_path(partition, name), data)
             written.append(join_path(partition, name))
             stats.append(base_file_stat(partition, file_id, name, content.num_rows, len(data)))
         flush(storage, written)
     create_if_absent(storage, instant_path(config, instant, DELTA_COMMIT, REQUESTED), b"")
     inflight = CommitMetadata(operation=OPERATION).to_json()
-    create_own(storage, instant_path(config, instant, DELTA_COMMIT, INFLIGHT), inflight)
+    deltacommit.create_or_same(storage, instant_path(config, instant, DELTA_COMMIT, INFLIGHT), inflight)
     deltacommit.complete(own, instant, stats, OPERATION)
 
 
