@@ -250,7 +250,7 @@ def _stat(
             "totalCorruptLogBlock": counts.corrupt,
             "totalRollbackBlocks": counts.rolled_back,
             "logVersion": written.file.version,
-            "logOffset": written.offset,
+            "logOffset": 0,
             "baseFile": "" if found.base_file is None else found.base_file.name,
             "logFiles": [*(f.name for f in found.log_files), written.file.name],
             "recordsStats": {"val": None},

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,44 +32,37 @@ DEFAULT_FILE_SIZE = 1 << 30  # hoodie.logfile.max.size
 DEFAULT_BLOCK_SIZE = 256 << 20  # hoodie.logfile.data.block.max.size
 
 
-@runtime_checkable
-class Appendable(Protocol):
-    """Storage with appendable files, such as HDFS; elsewhere each append makes a new log file."""
-
-    def open_append(self, path: str) -> Any:
-        """A binary stream that appends to an existing file; the caller closes it."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class WrittenLog:
-    """A writer's part of one log file.
+    """One log file of a writer.
 
     Attributes:
-        file: the log file; its size includes what was in it before.
-        offset: where the writer's first block begins, in bytes.
-        size: bytes that the writer wrote.
+        file: the log file, all of it this writer's.
         blocks: how many blocks.
     """
 
     file: LogFile
-    offset: int
-    size: int
     blocks: int
+
+    @property
+    def size(self) -> int:
+        """Bytes that the writer wrote."""
+        return self.file.size
 
 
 class LogWriter:
-    """Appends blocks to the log of one file slice.
+    """Appends blocks to the log of one file slice, in files of its own.
 
-    A log file that has grown past `max_file_size` is followed by one of the next version.  Where the storage cannot
-    append, or no file of `version` is there, a new file is made; a version that is taken is passed over.
+    A log file that has grown past `max_file_size` is followed by one of the next version; a version that is taken is
+    passed over.  No file that is there grows, also where the storage could append to it: what a file holds would depend
+    on when it is looked at.
 
     Args:
         partition: partition path, "" for a table without.
         base_instant: of the slice; stands in the file's name (table version 6).
         instant: the one that writes.
         schema: Avro schema of the records with the meta columns, JSON text; "" where no data is written.
-        version: of the first log file; the slice's newest one plus one, or its newest to append to it.
+        version: of the first log file; the slice's newest one plus one.
         write_token: stands in the name of a new file; names are unique through it.
         cdc: whether these are files of changes (`.cdc`).
         announce: called with the name of each file before it is begun.
@@ -111,7 +104,7 @@ class LogWriter:
         self._max_file_size, self._max_block_size = max_file_size, max_block_size
         self._out: Any = None
         self._file: LogFile | None = None
-        self._start = self._size = self._blocks = 0
+        self._size = self._blocks = 0
         self._written: list[WrittenLog] = []
         self._made: list[str] = []  # paths of the files that are this writer's alone
         self._owned = Owned()
@@ -213,7 +206,7 @@ class LogWriter:
     def _put(self, kind: BlockType, header: Mapping[int, str], content: Any) -> None:
         view = memoryview(content).cast("B")
         before, after = frame(kind, header, len(view))
-        if self._file is not None and self._start + self._size >= self._max_file_size:
+        if self._file is not None and self._size >= self._max_file_size:
             self._finish()
             self._version += 1
         if self._file is None:
@@ -230,20 +223,14 @@ class LogWriter:
         while True:
             name = log_file_name(self._file_id, self._base_instant, self._version, self._token, cdc=self._cdc)
             path = join_path(self._partition, name)
-            there = self._storage.info(path)
-            if there is None:
+            if self._storage.info(path) is None:
                 if self._announce is not None:
                     self._announce(name)
                 self._made.append(path)
                 try:
-                    self._out, self._start = self._storage.open_output(path), 0
+                    self._out = self._storage.open_output(path)
                 except OSError as e:
                     raise refused(self._storage, path, e) from e
-                break
-            if isinstance(self._storage, Appendable) and there.size < self._max_file_size:
-                if self._announce is not None:
-                    self._announce(name)
-                self._out, self._start = self._storage.open_append(path), there.size
                 break
             self._version += 1
         self._file = LogFile(
@@ -262,9 +249,9 @@ class LogWriter:
                 raise refused(self._storage, file.path, e) from e
             whole = LogFile(
                 file.partition, file.name, file.file_id, file.instant, file.version, file.write_token,
-                self._start + self._size,
+                self._size,
             )  # fmt: skip
-            self._written.append(WrittenLog(whole, self._start, self._size, self._blocks))
+            self._written.append(WrittenLog(whole, self._blocks))
 
     @property
     def _path(self) -> str:
@@ -282,10 +269,7 @@ class LogWriter:
         return tuple(self._written)
 
     def abort(self) -> None:
-        """Remove the files that this writer made, whole or not, also after `close`.
-
-        What was appended to a file that was there stays.
-        """
+        """Remove the files that this writer made, whole or not, also after `close`."""
         if not self._owned.here:  # a forked child that ends leaves its parent's files alone
             return
         out, made = self._out, self._made

@@ -245,7 +245,7 @@ def _stat(target: FileSlice, earlier: Sequence[str], log: WrittenLog, rows: int,
         file_size_in_bytes=log.file.size,
         extra={
             "logVersion": log.file.version,
-            "logOffset": log.offset,
+            "logOffset": 0,
             "baseFile": "" if target.base_file is None else target.base_file.name,
             "logFiles": [*earlier, log.file.name],
             "recordsStats": {"val": None},

@@ -226,7 +226,7 @@ class TableBuilder:
             total_write_bytes=written.size,
             extra={
                 "logVersion": written.file.version,
-                "logOffset": written.offset,
+                "logOffset": 0,
                 "baseFile": "",
                 "logFiles": [written.file.name],
                 "recordsStats": {},

@@ -232,7 +232,7 @@ def _stat(
         upsert_time_ms=took_ms,
         extra={
             "logVersion": written.file.version,
-            "logOffset": written.offset,
+            "logOffset": 0,
             "baseFile": target.base_file,
             "logFiles": [*target.files, written.file.name],
             "recordsStats": {"val": None},
