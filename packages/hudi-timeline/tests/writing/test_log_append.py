@@ -12,6 +12,7 @@ import pytest
 
 from hudi_format.errors import (
     ConcurrentWriterError,
+    InvalidOptionError,
     SchemaError,
     StorageError,
     WriteFailedError,
@@ -23,6 +24,8 @@ from hudi_format.log.reader import LogFileReader
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import markers
+from hudi_timeline.file_system_view.file_slices import newest_slices_of
+from hudi_timeline.file_system_view.snapshot import open_snapshot
 from hudi_timeline.writing import log_append, workers
 from hudi_timeline.writing.tasks import TaskToken
 
@@ -145,6 +148,29 @@ def test_blocks_and_files_end_at_their_sizes(table):
     after = table.upsert(rows(("0", "a", 3, 0.5)), options=NO_SMALL_FILES)
     assert after.write_stats[0].extra["logVersion"] > len(log_paths(result))
     assert values(table)["0"] == 0.5
+
+
+@pytest.mark.req("WR-17")
+@pytest.mark.parametrize(
+    "index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX", "BUCKET"]
+)
+def test_no_new_row_goes_where_there_is_a_log_whatever_its_bytes_count_for(tmp_path, index):
+    """As in Apache Hudi, whose partitioner looks at logs only where the index knows the keys in them."""
+    placed = set()
+    for share in ("0", "0.35", "1000"):
+        buckets = {"hoodie.bucket.index.num.buckets": "1"} if index == "BUCKET" else {}
+        t = made(tmp_path / share, options={"hoodie.index.type": index, **buckets})
+        t.upsert(rows(("1", "a", 1, 2.0)))
+        t.upsert(rows(("1", "a", 2, 3.0)))
+        (logged,) = {s.file_id for s in newest_slices_of(open_snapshot(t.storage)) if s.log_files}
+        added = t.upsert(
+            rows(("new", "a", 2, 5.0)), options={"hoodie.logfile.to.parquet.compression.ratio": share}
+        )
+        placed.add(tuple(s.file_id == logged for s in added.write_stats))
+        assert values(t)["new"] == 5.0
+    assert placed == {(index == "BUCKET",)}
+    with pytest.raises(InvalidOptionError, match="not allowed"):
+        t.upsert(rows(("new", "a", 3, 5.0)), options={"hoodie.logfile.to.parquet.compression.ratio": "much"})
 
 
 @pytest.mark.parametrize(

@@ -194,6 +194,14 @@ LOG_FILE_BYTES = ConfigKey(
     "hoodie.logfile.max.size", BYTES, "1073741824",
     doc="Size at which a log file ends and one of the next version begins."
 )
+LOG_SHARE = ConfigKey(
+    "hoodie.logfile.to.parquet.compression.ratio", number(0), "0.35",
+    doc=(
+        "What a byte of log files counts for where new rows fill file groups that have some. They fill none here, nor "
+        "in Apache Hudi with any index that this project has: only HBase's and Flink's look keys up in logs. So it "
+        "changes nothing in either."
+    )
+)
 SMALL_GROUP_CANDIDATES = ConfigKey(
     "hoodie.merge.small.file.group.candidates.limit", whole(0, unit="file groups"), "1",
     doc="File groups of a partition that a write to a merge-on-read table rewrites to put new records into them."
