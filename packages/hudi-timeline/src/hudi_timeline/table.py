@@ -142,9 +142,8 @@ class HudiTable:
                 for one column, here and in the next two.
             partition_fields: columns of the partition path.
             ordering_fields: the column that decides between records of one key; at most one.
-            options: Apache Hudi's write options that shape a table; those that it does not store, such as a lock's, are
-                of all calls of this object, as with `open`.  A merge function (`hudi.merge`) is used by the reads and
-                writes of this object; others give it too, or allow it (`hudi_timeline.allow_functions`).
+            options: Apache Hudi's write options; those that a table does not store hold for all calls of this object,
+                as with `open`, and so does a merge function (`hudi.merge`), which others give too, or allow.
             exist_ok: open the table that is there, if its keys, partitions and type are these, and it has the columns.
 
         Raises:

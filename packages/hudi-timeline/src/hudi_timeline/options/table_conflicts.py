@@ -1,4 +1,4 @@
-"""Options beside the table's properties: those that contradict them, and those that they already say."""
+"""Options that contradict the table's properties, and those that these do not say."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def create_table(
     storage_options: Mapping[str, Any] | None,
     exist_ok: bool = False,
 ) -> tuple[Storage, dict[str, str]]:
-    """Create an empty table; returns its storage and the options of its table object: those that it does not store.
+    """Create an empty table; returns its storage, and the options that stay with its object.
 
     Args:
         schema: the columns, or data that has them.
