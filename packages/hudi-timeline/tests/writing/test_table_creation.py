@@ -129,7 +129,6 @@ def test_what_the_table_says_is_read_from_it(tmp_path, what):
     assert HudiTable.open(table.uri).read().to_arrow().num_rows == len(ROWS)
 
 
-@pytest.mark.req("IX-29")
 @pytest.mark.parametrize("opened", [False, True])
 def test_a_number_of_buckets_that_changed_since_is_the_table_s_and_another_one_is_refused(tmp_path, opened):
     buckets = {INDEX: "BUCKET", NUMBER: "2"}
@@ -145,7 +144,7 @@ def test_a_number_of_buckets_that_changed_since_is_the_table_s_and_another_one_i
         late.upsert(ROWS)
 
 
-@pytest.mark.req("KG-07")
+@pytest.mark.req("KG-03")
 def test_options_of_keys_that_are_to_be_given_with_every_write_are(tmp_path):
     custom = {
         WRITE + "keygenerator.class": "CustomKeyGenerator", WRITE + "partitionpath.field": "ts:TIMESTAMP",
