@@ -338,6 +338,29 @@ def test_of_several_log_records_the_last_wins_in_later_releases_only(tmp_path, p
     assert ours.read(tmp_path / "t")["ts"].to_pylist() == [5]
 
 
+@pytest.mark.parametrize("version", ["0.15.0", pytest.param("1.0.2", marks=pytest.mark.slow)])
+def test_a_null_in_a_log_is_filled_from_older_log_records_in_later_releases_only(
+    tmp_path, pool, apache, version
+):
+    """We read tables of version 6 as 0.15 does, which writes them, until a compaction and after it."""
+    options = {**BASE, **MERGE_ON_READ, **payload("OverwriteNonDefaultsWithLatestAvroPayload")}
+    for ts, base, log in ((1, "base", None), (2, None, "log"), (3, None, None)):
+        table = pa.table(
+            {"id": ["k"], "p": ["p"], "ts": pa.array([ts], pa.int64()), "base": pa.array([base], pa.string()),
+             "log": pa.array([log], pa.string())}
+        )  # fmt: skip
+        operation = "insert" if ts == 1 else "upsert"
+        apache.write(tmp_path / "t", table, {**options, WRITE + "operation": operation})
+    columns = ["ts", "base", "log"]
+    theirs = pool.get(version).read(tmp_path / "t").select(columns).to_pylist()
+    assert theirs == [{"ts": 3, "base": "base", "log": None if version == "0.15.0" else "log"}]
+    as_written = [{"ts": 3, "base": "base", "log": None}]
+    assert ours.read(tmp_path / "t").select(columns).to_pylist() == as_written
+    ours.table(tmp_path / "t").compact()
+    for read in (apache.read, ours.read):
+        assert read(tmp_path / "t").select(columns).to_pylist() == as_written
+
+
 MARKED = {
     "AWSDmsAvroPayload": ("ts", "Op", ("U", "D")),
     "debezium.PostgresDebeziumAvroPayload": ("_event_lsn", "_change_operation_type", ("u", "d")),
