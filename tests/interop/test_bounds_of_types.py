@@ -5,6 +5,7 @@ import math
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from hudi_format.parquet.row_groups import ColumnChunk
@@ -22,6 +23,7 @@ OPTIONS = {
     "hoodie.metadata.index.column.stats.enable": "true",
 }
 SKIPPING = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
+WITHOUT = dict.fromkeys(SKIPPING, "false")
 MOMENT, DAY = dt.datetime(2020, 1, 1, tzinfo=dt.UTC), dt.date(2020, 1, 1)
 # Types, and the value that stands for n.
 TYPES = {
@@ -122,3 +124,50 @@ def test_neither_is_one_for_filters_on_floats(tmp_path, apache):
         for where in OF_FLOATS
     }
     assert found == OF_FLOATS
+
+
+@pytest.mark.parametrize(
+    "version", ["0.15.0", *(pytest.param(v, marks=pytest.mark.slow) for v in ("1.0.2", "1.2.0"))]
+)
+def test_texts_too_long_for_bounds_are_lost_by_apache_hudi_only(tmp_path, pool, version):
+    """Its statistics have the bounds of the other row groups of the file, and of the other files of the partition."""
+    apache, path, long = pool.get(version), tmp_path / "t", "x" * 5000
+    options = OPTIONS | {"hoodie.parquet.block.size": "1024", WRITE + "operation": "insert"}
+    for first in (0, 1000):
+        texts = ["m"] * 250 + ["n", long, None] * bool(first)
+        ids = [f"{first + n:05}" for n in range(len(texts))]
+        apache.write(
+            path, pa.table({"id": ids, "ts": pa.array([1] * len(ids), pa.int64()), "v": texts}), options
+        )
+    view_with_skipping(apache, "lengthy", path)
+    for value in ("n", long):
+        assert apache.read(path, where=f"v = '{value}'", **WITHOUT).num_rows == 1
+        assert apache.sql(f"SELECT id FROM lengthy WHERE v = '{value}'").num_rows == 0
+        table = HudiTable.open(str(path))
+        assert table.read(filter=pc.field("v") == value, options=SKIPPING).to_arrow().num_rows == 1
+    found = table.read(filter=pc.field("v") == "y", options=SKIPPING).to_arrow()
+    assert found.num_rows == 0
+
+
+@pytest.mark.parametrize(
+    "version", ["0.15.0", *(pytest.param(v, marks=pytest.mark.slow) for v in ("1.0.2", "1.2.0"))]
+)
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_numbers_beside_nan_are_lost_by_apache_hudi_only(tmp_path, pool, version, kind):
+    """Its statistics of a row group with NaN have zero for both bounds."""
+    apache, path = pool.get(version), tmp_path / "t"
+    for operation, values in (("insert", [math.nan, 1.5, -2.5]), ("insert", [0.5, 0.25])):
+        rows = {
+            "id": [str(v) for v in values],
+            "ts": pa.array([1] * len(values), pa.int64()),
+            "x": pa.array(values, kind),
+        }
+        apache.write(path, pa.table(rows), OPTIONS | {WRITE + "operation": operation})
+    view_with_skipping(apache, "beside", path)
+    for value in (1.5, -2.5):
+        assert apache.read(path, where=f"x = {value}D", **WITHOUT).num_rows == 1
+        assert apache.sql(f"SELECT id FROM beside WHERE x = {value}D").num_rows == 0
+        found = HudiTable.open(str(path)).read(
+            filter=pc.field("x") == pa.scalar(value, kind), options=SKIPPING
+        )
+        assert found.to_arrow()["id"].to_pylist() == [str(value)]

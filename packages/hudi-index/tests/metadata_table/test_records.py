@@ -123,6 +123,21 @@ LOCATION = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("nulls", "size", "kind", "doubted"),
+    [
+        (0, 9000, pa.string(), False), (1, 9000, pa.string(), True), (None, 9000, pa.string(), True),
+        (1, 4096, pa.string(), False), (1, 4097, pa.string(), True), (1, None, pa.string(), True),
+        (1, 0, pa.string(), False), (1, 9000, pa.int64(), False), (0, 50, pa.float64(), True),
+        (0, None, pa.float32(), True), (0, 0, pa.float64(), False),
+    ],
+)  # fmt: skip
+def test_bounds_may_lack_long_texts_and_what_stands_beside_nan(nulls, size, kind, doubted):
+    row = stats(STRING, "a", "b", nulls=nulls).to_pylist()[0] | {"totalUncompressedSize": size}
+    found = pa.array([row], r.schema_of("column_stats").field("ColumnStatsMetadata").type)
+    assert r.may_lack_values(found, kind).tolist() == [doubted]
+
+
 def batch(partition, kind, payload, key="k"):
     schema = r.schema_of(partition)
     return pa.RecordBatch.from_pylist([{"key": key, "type": kind, schema.names[2]: payload}], schema)

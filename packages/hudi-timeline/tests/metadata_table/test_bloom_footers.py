@@ -10,6 +10,7 @@ from hudi_index import lookup
 from hudi_index.lookup import LookupCount
 from hudi_timeline import HudiTable
 from hudi_timeline.metadata_config import FOLDER
+from hudi_timeline.metadata_table.reader import MetadataTable
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
 
@@ -104,3 +105,22 @@ def test_a_metadata_table_that_cannot_be_read_leaves_it_to_the_footers(storage, 
     assert any("footers are read" in w for w in found.warnings)
     assert (found.updated, len(footers)) == (2, 4)
     assert HudiTable._of(storage).read().to_arrow().num_rows == 20
+
+
+@pytest.mark.req("IX-04")
+@pytest.mark.parametrize(("nulls", "updated"), [(1, 2), (0, 0)])
+def test_key_ranges_of_some_row_groups_alone_are_not_gone_by(storage, monkeypatch, nulls, updated):
+    """Apache Hudi takes a row group with a key that is too long for a bound for one of nulls; no key is null."""
+    made(storage, **STATS)
+    real = MetadataTable.lookup
+
+    def of_some(table, partition, keys):
+        found = real(table, partition, keys)
+        end = {"member6": {"value": "zz"}}
+        change = {"minValue": end, "maxValue": end, "nullCount": nulls, "totalUncompressedSize": 9000}
+        records = [r | {"ColumnStatsMetadata": r["ColumnStatsMetadata"] | change} for r in found.to_pylist()]
+        return pa.Table.from_pylist(records, found.schema)
+
+    monkeypatch.setattr(MetadataTable, "lookup", of_some)
+    done = write(storage, rows(ASKED, 1), dry_run=True, **BY_METADATA, **{"hoodie.index.type": "BLOOM"})
+    assert done.updated == updated  # ranges that are sure rule out

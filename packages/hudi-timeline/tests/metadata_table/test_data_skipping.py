@@ -2,27 +2,32 @@
 
 import math
 import random
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_format.model import BaseFile, FileSlice, LogFile
+from hudi_format.storage.open import open_storage
 from hudi_index.metadata_table.records import schema_of
-from hudi_timeline.metadata_table.data_skipping import Skipped, admitted
+from hudi_timeline.metadata_table import data_skipping
+from hudi_timeline.metadata_table.data_skipping import DataSkipping, Skipped, admitted
 
 SCHEMA = pa.schema([("i", pa.int32()), ("f", pa.float64()), ("s", pa.string()), ("b", pa.binary())])
 MEMBERS = {"i": "member1", "f": "member4", "s": "member6", "b": "member5"}
 N, F, S, B = (pc.field(n) for n in SCHEMA.names)
 
 
-def record(column, low, high, nulls=0, values=10, deleted=False):
+def record(column, low, high, nulls=0, values=10, deleted=False, size=100):
     def side(v):
         return None if v is None else {MEMBERS[column]: {"value": v}}
 
     payload = {
         "fileName": "x", "columnName": column, "minValue": side(low), "maxValue": side(high),
         "valueCount": values, "nullCount": nulls, "isDeleted": deleted,
+        "totalUncompressedSize": size,
     }  # fmt: skip
     return {"key": column, "type": 3, "ColumnStatsMetadata": payload}
 
@@ -139,3 +144,75 @@ def test_of_a_slice_the_base_file_goes_and_its_logs_stay_together():
         FileSlice("p", "b", "1", None, logs)
     ]
     assert Skipped({logs[0].path: "x"}).slices([part]) == [part]
+
+
+class Index:
+    """A metadata table whose partitions have one record each for a column of what is asked for."""
+
+    def __init__(self, record, *partitions):
+        self.record, self.partitions = record, partitions
+
+    def lookup(self, partition, keys):
+        rows = [self.record | {"key": key} for key in keys]
+        return pa.Table.from_pylist(rows, schema_of("column_stats"))
+
+    def is_current(self):
+        return True
+
+
+def skipped(monkeypatch, folder, groups, told, partition, value):
+    """Indexes that rule out a file of some row groups for a value, by a record of its column."""
+    name = told["key"]
+    rows = [pa.table({name: pa.array(values, SCHEMA.field(name).type)}) for values in groups]
+    # As Parquet's writer in Java, it says no bounds of a row group with a text that is too long for one.
+    with pq.ParquetWriter(folder / "f.parquet", rows[0].schema) as file:
+        for group in rows:
+            file.write_table(group)
+    index = Index(told, partition)
+    monkeypatch.setattr(data_skipping.MetadataTable, "of", lambda snapshot: index)
+    config = SimpleNamespace(
+        metadata_partitions=(partition,), bootstrap_base_path="", populate_meta_fields=True,
+        version=SimpleNamespace(names_logs_by_own_instant=True),
+    )  # fmt: skip
+    snapshot = SimpleNamespace(config=config, storage=open_storage(str(folder)), evolution=None, as_of=None)
+    filter = pc.field(name) == value
+    part = FileSlice("", "f", "1", BaseFile("", "f.parquet", "f", "1", "t", 1), ())
+    return set(
+        DataSkipping(snapshot, SCHEMA, filter, (name,), ((filter, (name,)),)).skipped([part]).by.values()
+    )
+
+
+LONG = "x" * 5000
+
+
+@pytest.mark.parametrize("nulls", [1, None])
+def test_bounds_of_some_row_groups_alone_rule_no_file_out(monkeypatch, tmp_path, nulls):
+    """Apache Hudi takes a row group without bounds for one of nulls."""
+    told = record("s", "m", "n", nulls=nulls, size=5100)
+    args = (monkeypatch, tmp_path)
+    assert skipped(*args, [["m"], ["n"], [LONG]], told, "column_stats", LONG) == set()
+    # Where its footer has bounds of each row group, nulls are nulls.
+    assert skipped(*args, [["m"], ["n"], [None]], told, "column_stats", "z") == {"column_stats"}
+    # A record without nulls is not doubted, whatever the footer says.
+    sure = record("s", "m", "n", nulls=0, size=5100)
+    assert skipped(*args, [["m"], ["n"], [LONG]], sure, "column_stats", "z") == {"column_stats"}
+
+
+@pytest.mark.parametrize("low", [0.0, -5.0])
+def test_zeros_that_stand_for_the_bounds_of_nan_rule_no_file_out(monkeypatch, tmp_path, low):
+    told = record("f", low, 0.0)
+    args = (monkeypatch, tmp_path)
+    # Arrow leaves bounds out where there is NaN alone.
+    assert skipped(*args, [[math.nan, math.nan], [-5.0]], told, "column_stats", 1.5) == set()
+    assert skipped(*args, [[0.0, -5.0]], told, "column_stats", 1.5) == {"column_stats"}
+    assert skipped(*args, [[0.0]], told, "partition_stats", 1.5) == set()
+
+
+@pytest.mark.parametrize(
+    ("nulls", "size", "out"),
+    [(1, 5100, False), (None, 5100, False), (1, -1, False), (1, 4096, True), (0, 5100, True)],
+)
+def test_bounds_of_some_files_alone_rule_no_partition_out(monkeypatch, tmp_path, nulls, size, out):
+    told = record("s", "m", "n", nulls=nulls, size=size)
+    found = skipped(monkeypatch, tmp_path, [["x"]], told, "partition_stats", "x")
+    assert found == ({"partition_stats"} if out else set())

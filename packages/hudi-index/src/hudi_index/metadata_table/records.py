@@ -179,6 +179,29 @@ def bounds(stats: pa.StructArray, type: pa.DataType) -> tuple[pa.Array, pa.Array
 
 
 _COUNTS = ("valueCount", "nullCount")
+# Bytes of the longest text of which Parquet's writer in Java keeps bounds (ParquetMetadataConverter.withinLimit).
+_LONGEST_TEXT = 4096
+
+
+def may_lack_values(stats: pa.StructArray, type: pa.DataType) -> np.ndarray:
+    """Mask of column statistics whose bounds may be those of some of the values only.
+
+    A row group with a longer text than a bound may have is stored without bounds and without its number of nulls.
+    Apache Hudi takes it for one of nulls, and gives the bounds of the file's other row groups (ParquetUtils), or of the
+    partition's other files.  For one with NaN it reads zero for both bounds, which those of others may hide.
+
+    Args:
+        stats, type: as of `bounds`.
+    """
+    kind = _kind(type)
+    nulls, size = (
+        pc.fill_null(stats.field(n), -1).to_numpy(zero_copy_only=False)
+        for n in ("nullCount", "totalUncompressedSize")
+    )
+    # Those of logs are made from the values, and say no size.
+    if kind in ("float", "double"):
+        return np.asarray(size != 0)
+    return np.asarray((kind == "string") & (nulls != 0) & ((size < 0) | (size > _LONGEST_TEXT)))
 
 
 def _ordinals(stats: pa.StructArray) -> np.ndarray:

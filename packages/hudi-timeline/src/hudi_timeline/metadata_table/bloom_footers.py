@@ -63,6 +63,7 @@ def _ranges(table: MetadataTable, files: Sequence[BaseFile]) -> dict[str, tuple[
     found = stats.take(pc.index_in(pa.array(keys, pa.string()), rows.column("key").combine_chunks()))
     low, high = r.bounds(found, pa.string())
     live = pc.fill_null(pc.invert(found.field("isDeleted")), False)
+    live = pc.and_(live, pa.array(~r.may_lack_values(found, pa.string())))
     known = zip(files, low.to_pylist(), high.to_pylist(), live.to_pylist(), strict=True)
     return {f.path: (least, most) for f, least, most, is_live in known if is_live and least is not None}
 

@@ -20,17 +20,21 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from hudi_format.errors import CorruptFileError, HudiError
 from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.parquet.row_group_filter import all_of, equals, may_match
+from hudi_format.parquet.row_groups import read_row_groups
 from hudi_format.schema.meta_fields import RECORD_KEY
+from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.probe import Probe, filter_text
 from hudi_index.hashing.name_ids import file_name_id, name_id
 from hudi_index.metadata_table import keys as k
@@ -47,6 +51,7 @@ from hudi_index.metadata_table.merger import STATS
 from hudi_timeline.file_system_view.bucket_files import fixed_values
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_table.expression_index import index_definitions, secondary_columns, source_bounds
+from hudi_timeline.metadata_table.file_indexes import PARQUET, THREADS
 from hudi_timeline.metadata_table.reader import UNUSABLE, MetadataTable
 
 # Below so many files their records are looked up one by one; else all of a column are read.
@@ -176,7 +181,8 @@ class DataSkipping:
         partitions = sorted({s.partition for s in slices})
         keys = {n: [k.partition_stats_key(n, p) for p in partitions] for n in columns}
         records = table.lookup(PARTITION_STATS, [key for of in keys.values() for key in of])
-        kept = admitted(self.filter, self.schema, records, keys)
+        # Bounds that may lack values are left to the statistics of files.
+        kept = admitted(self.filter, self.schema, records, keys, whole=True)
         dropped = {p for p, keep in zip(partitions, kept, strict=True) if not keep}
         # Those of a later state may be narrower.
         if not dropped or not table.is_current():
@@ -191,7 +197,16 @@ class DataSkipping:
             return {}
         records, keys = _stats_of(table, COLUMN_STATS, files, columns)
         kept = admitted(self.filter, self.schema, records, keys)
-        return {f.path: COLUMN_STATS for f, keep in zip(files, kept, strict=True) if not keep}
+        dropped = [n for n, keep in enumerate(kept) if not keep]
+        if not dropped:
+            return {}
+        of = {name: [own[n] for n in dropped] for name, own in keys.items()}
+        doubted = admitted(self.filter, self.schema, records, of, whole=True)
+        inexact = {n: t for n in columns if pt.is_string(t := self.schema.field(n).type) or pt.is_floating(t)}
+        back = _with_unbounded(
+            self.snapshot.storage, [files[n] for n, may in zip(dropped, doubted, strict=True) if may], inexact
+        )
+        return {files[n].path: COLUMN_STATS for n in dropped if files[n].path not in back}
 
     def _by_expression(
         self, table: MetadataTable, slices: Sequence[FileSlice], columns: Sequence[str]
@@ -287,8 +302,30 @@ def _stats_of(
     return table.by_prefix(partition, [k.column_stats_prefix(n) for n in columns]), keys
 
 
+def _with_unbounded(
+    storage: Storage, files: Sequence[BaseFile | LogFile], columns: Mapping[str, pa.DataType]
+) -> set[str]:
+    """Paths of the files that have a row group with values and without bounds of them, by their footers."""
+
+    def lacks(file: BaseFile | LogFile) -> bool:
+        if not file.path.endswith(PARQUET):
+            return True
+        chunks = [c for g in read_row_groups(storage, file.path, columns) for c in g.columns.items()]
+        return any(c.nulls != c.num_values and c.bounds(columns[name]) is None for name, c in chunks)
+
+    if not files:
+        return set()
+    with ThreadPoolExecutor(THREADS) as pool:
+        return {f.path for f, lacking in zip(files, pool.map(lacks, files), strict=True) if lacking}
+
+
 def admitted(
-    filter: pc.Expression, schema: pa.Schema, records: pa.Table, keys: Mapping[str, Sequence[str]]
+    filter: pc.Expression,
+    schema: pa.Schema,
+    records: pa.Table,
+    keys: Mapping[str, Sequence[str]],
+    *,
+    whole: bool = False,
 ) -> list[bool]:
     """Whether each file or partition may have rows that pass a filter.
 
@@ -296,6 +333,7 @@ def admitted(
         schema: of the rows.
         records: of `column_stats` or `partition_stats`.
         keys: of the files or partitions, equally many for each column that may decide.
+        whole: whether bounds that may be those of some of the values only (`may_lack_values`) decide nothing.
     """
     count = len(next(iter(keys.values()), ()))
     rows = records.combine_chunks()
@@ -304,8 +342,10 @@ def admitted(
     stats = rows.column(STATS).combine_chunks()
     known = rows.column("key").combine_chunks()
     columns = [
-        _bounds(stats, known, name, own, partial(r.bounds, type=schema.field(name).type))
+        _bounds(stats, known, name, own, partial(r.bounds, type=kind), doubted=doubted)
         for name, own in keys.items()
+        for kind in (schema.field(name).type,)
+        for doubted in (partial(r.may_lack_values, type=kind) if whole else None,)
     ]
     return _admitted(filter, schema, columns)
 
@@ -370,12 +410,16 @@ def _bounds(
     keys: Sequence[str],
     bounds: Callable[[pa.StructArray], tuple[pa.Array, pa.Array]],
     beyond: tuple[pa.Scalar, pa.Scalar] | None = None,
+    *,
+    doubted: Callable[[pa.StructArray], np.ndarray] | None = None,
 ) -> _Bounds:
     places = pc.index_in(pa.array(keys, pa.string()), known)
     found = stats.take(places)
     live = pc.fill_null(pc.invert(found.field("isDeleted")), False)
     low, high = bounds(found)
     told = np.asarray(pc.and_(live, low.is_valid())) & np.asarray(places.is_valid())
+    if doubted is not None:
+        told &= ~doubted(found)
     nulls = np.asarray(pc.not_equal(pc.fill_null(found.field("nullCount"), -1), 0))
     return _Bounds(name, low, high, told, nulls, beyond)
 
