@@ -33,12 +33,13 @@ from hudi_format.errors import HudiError
 from hudi_format.schema.input_rows import as_reader
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
+from hudi_timeline.verify.findings import Finding
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
 from interop.apache_hudi import ApacheHudi
 from interop.rows import assert_same_rows
 from interop.spark_process import SparkProcessError
-from soak.drawn_tables import WRITE, Drawn, Row
+from soak.drawn_tables import MODELS, WRITE, Drawn, Row
 
 OPERATION = WRITE + "operation"
 QUERY = "hoodie.datasource.query.type"
@@ -101,6 +102,10 @@ class History:
             }
         if self.version == "1.2.0":
             self.options["hoodie.write.complex.keygen.validation.enable"] = "false"
+        # 1.0.2 fills nulls from older log records of tables of version 6, which 0.15.0 and this project do not.
+        unfilled = "OverwriteNonDefaultsWithLatestAvroPayload"
+        if self.table_version and self.drawn.merged and self.drawn.payload == unfilled:
+            self.options[WRITE + "payload.class"] = MODELS + "OverwriteWithLatestAvroPayload"
         self.saved: dict[Path, str] = {}
         self.saved_rows: dict[int, Row] = {}
         self.named: dict[Path, str] = {}
@@ -333,7 +338,14 @@ class History:
         if self.drawn.layout == "nested":  # a column beside the one that has the field, in some queries
             return answer.select([n for n in answer.column_names if n in mine.column_names])
         # The number in the path is none of Spark's texts of a time, and its null stands over the file's value.
-        return answer.drop_columns([n for n, kind in self.drawn.parts if pa.types.is_timestamp(kind)])
+        answer = answer.drop_columns([n for n, kind in self.drawn.parts if pa.types.is_timestamp(kind)])
+        if self.table_version:  # 1.0.2 gives empty text as the null that its path stands for
+            for n, kind in self.drawn.parts:
+                if pa.types.is_string(kind):
+                    at, column = answer.column_names.index(n), answer[n]
+                    filled = pc.if_else(pc.equal(column, ""), pa.scalar(None, kind), column)
+                    answer = answer.set_column(at, answer.schema.field(n), filled)
+        return answer
 
     def _same(self, name: str, got: pa.Table, want: pa.Table, **how: bool) -> None:
         # Where partition columns stand is another matter in each release.
@@ -389,18 +401,29 @@ class History:
         if said:
             self.found.append(Difference(f"ours where {where}", said))
         else:
-            self._same(f"ours where {where}", *(self._without_quirks(t, whole) for t in (got[0], answers[0])))
+            # Of formatted times Apache Hudi gives rows of the path's whole time, or fails.
+            wanted = whole.filter(expression[sign]) if name == "at" else answers[0]
+            self._same(f"ours where {where}", *(self._without_quirks(t, whole) for t in (got[0], wanted)))
 
     def _verified(self) -> None:
         if self.rng.random() < 0.5:
             return
         reports: list[Any] = []
         said = self._try(lambda: reports.append(HudiTable.open(str(self.table)).verify(deep=True)))
-        findings = [str(f) for f in reports[0]] if reports else [said]
+        findings = [str(f) for f in reports[0] if not self._lacks_values(f)] if reports else [said]
         self.counts["verified"] += 1
         if findings:
             self.said.append(f"   verify: {findings[:5]}")
             self.found.append(Difference("verify", "\n".join(findings[:8])))
+
+    def _lacks_values(self, finding: Finding) -> bool:
+        """Whether it is of bounds that Apache Hudi makes without NaN's row groups, or texts too long for a bound."""
+        if finding.code != "mdt-partition-stats":
+            return False
+        column = HudiTable.open(str(self.table)).read(columns=[finding.details["column"]]).to_arrow()[0]
+        if pa.types.is_floating(column.type):
+            return bool(pc.any(pc.is_nan(column)).as_py())
+        return pa.types.is_string(column.type) and (pc.max(pc.binary_length(column)).as_py() or 0) > 4096
 
 
 def literal(kind: pa.DataType, value: Any) -> str | None:
