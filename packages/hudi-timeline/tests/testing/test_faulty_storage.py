@@ -18,6 +18,7 @@ from hudi_timeline.testing import (
     FAIL,
     LOSE,
     STALE,
+    STALL,
     TEAR,
     Crash,
     Fault,
@@ -76,6 +77,25 @@ def test_a_delayed_call_waits(inner):
     storage.touch("a")
     storage.touch("b")
     assert waited == [3.0]
+
+
+@pytest.mark.req("NEW-12")
+@pytest.mark.parametrize("after", [False, True], ids=["before the call", "after it"])
+def test_a_process_is_stopped_and_counts_as_dead_for_so_long(inner, after):
+    seen = []
+
+    def others():
+        alive = heartbeat.liveness(inner, "20260101000000000").alive
+        seen.append((alive, inner.info("a") is not None))
+
+    storage = Faults(Fault(STALL, operation="touch", path="a", after=after), stall=others).wrap(inner)
+    beat = heartbeat.start(storage, "20260101000000000")
+    storage.touch("a")
+    storage.touch("b")
+    assert seen == [(False, after)]
+    assert heartbeat.liveness(inner, "20260101000000000").alive
+    beat.check()
+    beat.stop()
 
 
 def put(storage, operation, data):

@@ -12,6 +12,7 @@ from hudi_format.errors import HudiError
 from hudi_timeline import HudiTable
 from hudi_timeline.testing import (
     CRASH,
+    STALL,
     Act,
     Fault,
     Follower,
@@ -23,7 +24,7 @@ from hudi_timeline.testing import (
     shrunk,
     simulate,
 )
-from hudi_timeline.transaction import conflict_resolution
+from hudi_timeline.transaction import conflict_resolution, late_publication
 
 EAGER = {"hoodie.write.concurrency.mode": "SINGLE_WRITER", "hoodie.cleaner.policy.failed.writes": "EAGER"}
 SEEDS = int(os.environ.get("HUDI_SIMULATED_SEEDS", "200"))
@@ -63,6 +64,32 @@ def test_a_writer_that_is_killed_between_others_had_all_of_its_effect_or_none(se
     crash = Fault(CRASH, number=15 + 10 * seed)
     outcome = run("updates and a deletion", seed, faults={"one": [crash]})
     assert [d.is_certain for d in outcome.done].count(False) == 1
+
+
+def stopped(seed, after=False, **more):
+    """A writer that is stopped at its commit until others had its lock, beside one of the same row."""
+    stop = Fault(STALL, operation="create", path="*.commit", after=after)
+    actors = {"one": [upsert(a=1)], "two": [upsert(a=2, b=2)]}
+    outcome = simulate(seed, make, actors, options=OPTIONS, faults={"one": [stop]}, **more)
+    check(outcome, by_key("v", key="id"), INITIAL)
+    return outcome
+
+
+@pytest.mark.req("NEW-12", "CC-22")
+@pytest.mark.parametrize("after", [False, True], ids=["before its commit", "after it"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_writer_that_is_stopped_until_its_lock_is_anothers(seed, after):
+    outcome = stopped(seed, after)
+    assert [d.actor for d in outcome.done if d.struck] == ["one"]
+    again = stopped(seed, after, switches=outcome.switches)
+    assert [str(d) for d in again.done] == [str(d) for d in outcome.done]
+
+
+@pytest.mark.req("NEW-12", "CC-22")
+def test_a_writer_that_does_not_look_at_its_lock_after_a_stop_is_found(monkeypatch):
+    monkeypatch.setattr(late_publication, "check", lambda *args: "")
+    with pytest.raises(Violation, match=r"rolled-back|no serial order"):
+        [stopped(seed) for seed in range(8)]
 
 
 @pytest.mark.req("NEW-12", "TP-04")

@@ -14,7 +14,8 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from queue import Empty, SimpleQueue
 
@@ -372,6 +373,20 @@ def abandon(storage: Storage) -> None:
         begun = [beat for beat in _running.values() if beat._storage is storage]
     for beat in begun:
         beat.give_up()
+
+
+@contextmanager
+def stopped(storage: Storage) -> Iterator[None]:
+    """Scope in which this object's heartbeats count as dead, as a stopped process's do."""
+    with _running_lock.threads:
+        begun = {token: beat for token, beat in _running.items() if beat._storage is storage}
+        for token in begun:
+            del _running[token]
+    try:
+        yield
+    finally:
+        with _running_lock.threads:
+            _running.update(begun)
 
 
 def _read_owner(storage: Storage, path: str) -> Owner | None:

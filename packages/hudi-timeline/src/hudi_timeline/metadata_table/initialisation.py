@@ -25,6 +25,7 @@ from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table.encoding import base_file_of, file_records
 from hudi_index.metadata_table.index_records import location_records
 from hudi_timeline import table_config
+from hudi_timeline.concurrency.locks.provider import verify_held
 from hudi_timeline.concurrency.own_files import create_if_absent
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.listing import list_table
@@ -83,6 +84,7 @@ def initialise(
         for p, entries in list_table(storage, config).files.items()
     }
     if FILES not in config.metadata_partitions:
+        verify_held()  # another process may have made one since
         storage.delete_dir(FOLDER)
         own = open_beside(storage, f"{storage.uri}/{FOLDER}")
         for folder in (".temp", ".aux", ".schema", "archived"):
@@ -203,7 +205,9 @@ def _made(
     number = FIRST_INITIALISATION
     while f"{last}{number:03d}" in known:
         number += 1
+    verify_held()
     write_partition(own, partition, f"{last}{number:03d}", records, groups)
+    verify_held()  # what was listed may be gone, or more than that be there
     named = sorted({*config.metadata_partitions, partition})
     return table_config.update(
         snapshot.storage, {METADATA_PARTITIONS: ",".join(named), METADATA_PARTITIONS_INFLIGHT: ""}

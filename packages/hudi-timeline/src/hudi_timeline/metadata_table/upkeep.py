@@ -13,6 +13,7 @@ from dataclasses import replace
 from hudi_format.errors import HudiError
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import metadata_config, table_config
+from hudi_timeline.concurrency.locks.provider import verify_held
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_config import FILES, KEPT, drop, drop_partitions
 from hudi_timeline.metadata_table.initialisation import can_initialise, initialise
@@ -45,8 +46,12 @@ def settle(
             switches = options.indexes.switches
             given_up = [p for p in metadata_config.built(config) if switches.get(p) is False]
             why = ", ".join(f"{INDEX_FIELDS[p]}=false" for p in given_up)
+            if given_up:
+                verify_held()
             config, warning = drop_partitions(snapshot.storage, config, given_up, why=why)
             return (replace(snapshot, config=config) if warning else snapshot), warning
+    if not is_gone:
+        verify_held()  # the folder may be that of a metadata table that another process has made since
     config, warning = drop(snapshot.storage, config, is_gone=is_gone, why=why)
     return replace(snapshot, config=config), warning
 
@@ -72,6 +77,7 @@ def switch(storage: Storage, config: TableConfig, partitions: Collection[str]) -
     """Name partitions that were built as complete, in one change of the table's properties."""
     done = sorted({*config.metadata_partitions, *partitions})
     left = [p for p in config.metadata_partitions_inflight if p not in partitions]
+    verify_held()
     return table_config.update(
         storage, {METADATA_PARTITIONS: ",".join(done), METADATA_PARTITIONS_INFLIGHT: ",".join(left)}
     )

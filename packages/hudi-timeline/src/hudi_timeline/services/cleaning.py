@@ -30,7 +30,7 @@ from hudi_format.file_names import PARTITION_METADATA
 from hudi_format.model import join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
-from hudi_timeline.concurrency.locks.provider import verify_held
+from hudi_timeline.concurrency.locks.provider import check_begun, verify_held
 from hudi_timeline.concurrency.own_files import create_own
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.archived_replacements import archive_folder, archived_left, is_mark
@@ -379,6 +379,7 @@ def _execute(
                         "another program has begun this cleaning meanwhile", table=storage.uri, instant=instant,
                         remedy="wait until it is completed; configure the same lock provider for all processes.",
                     ) from None  # fmt: skip
+                check_begun(storage, inflight, instant_path(context.table, instant, CLEAN, REQUESTED))
             flush(storage, [inflight], written=False)  # the plan outlives what it deletes
             _delete_some(storage, progress)
             if not progress.left:

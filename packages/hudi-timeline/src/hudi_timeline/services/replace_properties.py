@@ -92,6 +92,7 @@ def overwrite_properties(
         change = _check(context, snapshot, new, force)
         if change.changes:
             gone = [k for k, (_, after) in change.changes.items() if after is None]
+            context.check_lock()
             table_config.update(
                 context.storage, {k: v for k, (_, v) in change.changes.items() if v is not None}, gone
             )

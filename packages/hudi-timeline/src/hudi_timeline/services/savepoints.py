@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from datetime import date
 
-from hudi_format.errors import InstantNotFoundError, MissingFileError, OptionError
+from hudi_format.errors import ConcurrentWriterError, InstantNotFoundError, MissingFileError, OptionError
 from hudi_format.model import join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import FileInfo, Storage
+from hudi_timeline.concurrency.locks.provider import verify_held
 from hudi_timeline.concurrency.own_files import complete_own, create_if_absent
 from hudi_timeline.file_system_view.archived_replacements import archived_left
 from hudi_timeline.file_system_view.file_slice_history import file_groups
@@ -40,6 +41,7 @@ from hudi_timeline.timeline.instant import (
     parse_query_instant,
     zone_of,
 )
+from hudi_timeline.transaction import late_publication
 from hudi_timeline.transaction.rollback_executor import withdraw_overtaken
 
 
@@ -128,8 +130,42 @@ def save(
         at = commits[-1].time if instant is None else commit_of(found, instant)
         if not dry_run and any(i.time == at for i in commits):
             found = withdraw_overtaken(found, kept=at)
-        create(found.at(at), at, user=user, comment=comment, dry_run=dry_run)
+        files = create(found.at(at), at, user=user, comment=comment, dry_run=dry_run)
+        if not dry_run:
+            _check_late(context, found, at, files)
     return at
+
+
+def _check_late(
+    context: ServiceContext, checked: TableSnapshot, at: str, files: Mapping[str, Sequence[str]]
+) -> None:
+    """Check that a savepoint did not appear after the lock was lost, and what it keeps was undone or cleaned.
+
+    Raises:
+        ConcurrentWriterError: so it is, and it is taken back.
+    """
+    with ExitStack() as stack:
+        now, lost = late_publication.anew(context.lock, checked, stack)
+        if now is None:
+            context.warnings += [lost] if lost else []
+            return
+        storage, timeline = now.storage, now.timeline
+        stands = any(i.time == at for i in timeline.completed_writes())
+        if stands and not late_publication.is_being_undone(now, at):
+            planned = planned_names(storage, timeline)
+            there = {p: {f.name for f in found} for p, found in list_table(storage, now.config).files.items()}
+            if all(
+                n in there.get(p, ()) and n not in planned.get(p, ())
+                for p, names in files.items()
+                for n in names
+            ):
+                return
+        delete(storage, timeline, at)
+        raise ConcurrentWriterError(
+            f"the commit {at} was undone, or its files cleaned, after this process had lost the lock ({lost})",
+            table=storage.uri, instant=at,
+            remedy="savepoint a newer commit; where processes stop for long, raise the lease of the lock.",
+        )  # fmt: skip
 
 
 def give_up(context: ServiceContext, instant: str, *, dry_run: bool = False) -> None:
@@ -214,6 +250,7 @@ def create(
         )
     if dry_run:
         return files
+    verify_held()
     take_back(
         storage, timeline, {join_path(p, n) for p, names in files.items() for n in names}, by="savepoint"
     )
@@ -230,6 +267,7 @@ def create(
     inflight = instant_path(snapshot.config, at, SAVEPOINT, INFLIGHT)
     create_if_absent(storage, inflight, b"")  # there is one that a process began and did not finish
     path = instant_path(snapshot.config, at, SAVEPOINT, COMPLETED)
+    verify_held()
     complete_own(storage, path, content, what="savepoint", instant=at)
     return files
 

@@ -19,6 +19,7 @@ from hudi_format.file_names import parse_log_file
 from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import metadata_config, table_config
+from hudi_timeline.concurrency.locks.provider import verify_held
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.listing import walk
 from hudi_timeline.file_system_view.snapshot import load_snapshot
@@ -199,11 +200,13 @@ def _convert(storage: Storage, table: TableConfig, timeline: Timeline, to: int) 
                 _convert(metadata, inner, load_snapshot(metadata, inner).timeline, to)
         for path in _auxiliary_copies(storage, timeline):
             storage.delete(path)
+        verify_held()
         table_config.update(storage, {VERSION: str(to)})
         return
     for instant in _waiting(timeline):
         name = file_name(instant.time, COMPACTION, REQUESTED)
         storage.publish(f"{AUXILIARY_FOLDER}/{name}", storage.read(instant.path_in(REQUESTED)))
+    verify_held()
     table_config.update(
         storage, {VERSION: str(to), METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""}
     )

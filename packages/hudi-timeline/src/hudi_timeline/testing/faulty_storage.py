@@ -20,7 +20,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -58,6 +58,7 @@ class Kind(StrEnum):
     DELAY: done after some seconds, or answered that late with `after`.
     TEAR: a part of the content arrives, then the process ends.
     STALE: a listing as it was some changes ago.
+    STALL: the process is stopped before or `after` the call, while others count its heartbeats as dead.
     """
 
     FAIL = "fail"
@@ -67,10 +68,11 @@ class Kind(StrEnum):
     DELAY = "delay"
     TEAR = "tear"
     STALE = "stale"
+    STALL = "stall"
 
 
 FAIL, CRASH, LOSE, DOUBLE = Kind.FAIL, Kind.CRASH, Kind.LOSE, Kind.DOUBLE
-DELAY, TEAR, STALE = Kind.DELAY, Kind.TEAR, Kind.STALE
+DELAY, TEAR, STALE, STALL = Kind.DELAY, Kind.TEAR, Kind.STALE, Kind.STALL
 
 
 class Crash(BaseException):
@@ -90,7 +92,7 @@ class Fault:
         path: a pattern of paths below the base path; `*` stands for slashes too.
         nth: of the calls that match all of the above, the first to be struck, from 1.
         times: how many from there on; 0 for all.
-        after: once the call is done (FAIL, CRASH, DELAY).
+        after: once the call is done (FAIL, CRASH, DELAY, STALL).
         seconds: of DELAY.
         keep: the part of the bytes that arrives (TEAR).
         lag: how many changes ago the listing was true (STALE).
@@ -150,10 +152,17 @@ class Call:
 class Faults:
     """Faults of one process; all storages that it wraps share one count of calls."""
 
-    def __init__(self, *faults: Fault, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        *faults: Fault,
+        sleep: Callable[[float], None] = time.sleep,
+        stall: Callable[[], None] = lambda: None,
+    ) -> None:
         """Faults of a process.
 
-        Args: sleep: waits for DELAY.
+        Args:
+            sleep: waits for DELAY.
+            stall: what others do during STALL.
         """
         self.faults = faults
         self.log: list[Call] = []
@@ -161,6 +170,7 @@ class Faults:
         self._random: _Random | None = None
         self._met = [0] * len(faults)
         self._sleep = sleep
+        self._stall = stall
         self._lock = threading.RLock()
         self._storages: list[Storage] = []
         self._struck: list[Fault] = []
@@ -288,19 +298,29 @@ class Faults:
             raise Crash(f"{operation} {path}")
         if fault.kind is DELAY and not fault.after:
             self._sleep(fault.seconds)
+        if fault.kind is STALL and not fault.after:
+            self._stop()
         if fault.kind is LOSE:
             return _nothing(operation)  # type: ignore[return-value]
         if fault.kind is DOUBLE:
             act()
-        if fault.after or fault.kind in (DOUBLE, DELAY, STALE):
+        if fault.after or fault.kind in (DOUBLE, DELAY, STALE, STALL):
             result = act()
             if fault.kind is DELAY and fault.after:
                 self._sleep(fault.seconds)
+            if fault.kind is STALL and fault.after:
+                self._stop()
             if fault.kind not in (FAIL, CRASH):
                 return result
         if fault.kind is FAIL:
             raise StorageError(fault.error, file=path)
         raise Crash(f"{operation} {path}")
+
+    def _stop(self) -> None:
+        with ExitStack() as stack:
+            for storage in self._storages:
+                stack.enter_context(heartbeat.stopped(storage))
+            self._stall()
 
     def _note(self, number: int, error: str) -> None:
         with self._lock:

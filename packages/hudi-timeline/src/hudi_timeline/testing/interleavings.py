@@ -7,7 +7,7 @@
 Each actor is a thread with its calls one after the other; one of them runs at a time, until it comes to a call of the
 store, waits for the table's lock or pauses, where the seed may give the turn to another.  What it would do on threads
 of its own it does itself.  So the order in which writers come to their steps is decided by the seed alone.  Faults may
-strike an actor, and end it as a killed process ends; its clock may be wrong.
+strike an actor, end it as a killed process ends, or stop it until its lock is another's; its clock may be wrong.
 Whether the outcome is right, `hudi_timeline.testing.histories` says.
 """
 
@@ -55,6 +55,8 @@ _STUCK_S = 120.0
 # How likely who pauses gives the turn away; and what is left of a pause, for those that wait for a clock's next tick.
 _AT_PAUSES = 0.7
 _LONGEST_PAUSE_S = 0.02
+# For how many steps of others who is stopped stays so: for a part of an act, for some, or until they have ended.
+_STOPS = (20, 150, 1_000_000)
 # Threads that outlive the call that began them.
 _OWN_THREADS = "hudi-background"
 
@@ -163,6 +165,9 @@ class _Turns:
         self._actor_of: dict[int, str] = {}
         self._live = list(names)
         self._blocked: set[str] = set()
+        # Who is stopped until which step; sooner where nobody else can go on.
+        self._stopped: dict[str, int] = {}
+        self._stops = random.Random(f"{seed} stops")
         self._over = ""
         self.steps = 0
         self.turn = self._another(None)
@@ -172,7 +177,12 @@ class _Turns:
     @property
     def is_actor(self) -> bool:
         """Whether this thread is an actor's."""
-        return threading.get_ident() in self._actor_of
+        return self.actor is not None
+
+    @property
+    def actor(self) -> str | None:
+        """The actor whose thread this is."""
+        return self._actor_of.get(threading.get_ident())
 
     def enter(self, name: str) -> None:
         """Begin of an actor's thread."""
@@ -187,6 +197,16 @@ class _Turns:
         self.steps += 1
         if self._gives_away(likely):
             self._give(self._another(me), me)
+
+    def stop(self) -> None:
+        """Stop of this actor, while the others go on, for some of their steps or until they have ended."""
+        me = self.actor
+        if me is None:
+            return
+        self.steps += 1
+        self._stopped[me] = self.steps + self._stops.choice(_STOPS)
+        self._give(self._another(me), me)
+        del self._stopped[me]
 
     def wait_for(self, free: Callable[[], bool]) -> None:
         """Give the turn away until something is free."""
@@ -217,12 +237,15 @@ class _Turns:
         return self.steps in self._at or self._random.random() < max(self._restless, likely)
 
     def _another(self, me: str | None) -> str:
-        ready = [n for n in self._live if n not in self._blocked and n != me]
+        able = [n for n in self._live if n not in self._blocked]
+        ready = [n for n in able if n != me and self._stopped.get(n, 0) <= self.steps]
         if self._given is not None and self._given.get(self.steps) in ready:
             return self._given[self.steps]
         if not ready:
-            if me in self._live and me is not None and me not in self._blocked:
+            if me is not None and me in able and me not in self._stopped:
                 return me
+            if stopped := sorted((self._stopped[n], n) for n in able if n in self._stopped):
+                return stopped[0][1]
             self._end("all actors wait for a lock")
             raise Stuck(self._over)
         return ready[0] if self._given is not None else self._random.choice(ready)
@@ -266,6 +289,7 @@ class SteppedLock:
 
     def __init__(self, uri: str, options: Mapping[str, str]) -> None:
         self._uri = uri
+        self._actor: str | None = None
 
     @property
     def name(self) -> str:
@@ -276,6 +300,7 @@ class SteppedLock:
         if turns is not None:
             turns.step(turns.at_locks)
             turns.wait_for(lambda: self._uri not in _holders)
+            self._actor = turns.actor
         return _holders.setdefault(self._uri, self) is self
 
     def verify(self) -> None:
@@ -289,6 +314,14 @@ class SteppedLock:
             if turns is not None:
                 turns.freed()
                 turns.step(turns.at_locks)
+
+    @classmethod
+    def expire(cls, uri: str, actor: str | None) -> None:
+        """End of the lease of an actor that holds the lock of a table."""
+        holder, turns = _holders.get(uri), _simulated.get(uri)
+        if holder is not None and turns is not None and holder._actor == actor:
+            del _holders[uri]
+            turns.freed()
 
     def holder(self) -> str:
         return "another actor" if self._uri in _holders else ""
@@ -305,8 +338,12 @@ OPTIONS: Mapping[str, str] = {
 class _Stepping(Faults):
     """Faults of an actor, each of whose calls is a step."""
 
-    def __init__(self, turns: _Turns, faults: Sequence[Fault]) -> None:
-        super().__init__(*faults, sleep=lambda seconds: turns.step(1.0))
+    def __init__(self, turns: _Turns, faults: Sequence[Fault], uri: str) -> None:
+        def stall() -> None:
+            SteppedLock.expire(uri, turns.actor)
+            turns.stop()
+
+        super().__init__(*faults, sleep=lambda seconds: turns.step(1.0), stall=stall)
         self._turns = turns
 
     def strike(self, operation: str, path: str, act: Callable[[], T], tear: Callable[[float], None]) -> T:
@@ -420,7 +457,7 @@ def simulate(
     def run(name: str) -> None:
         try:
             turns.enter(name)
-            mine = _Stepping(turns, (faults or {}).get(name, ()))
+            mine = _Stepping(turns, (faults or {}).get(name, ()), storage.uri)
             with mine.process():
                 wrapped = mine.wrap(storage)
                 for act in actors[name]:

@@ -37,7 +37,7 @@ def check(
         WriteConflictError: others have changed the table since, and it is rolled back.
     """
     with ExitStack() as stack:
-        now, lost = _anew(lock, checked, stack)
+        now, lost = anew(lock, checked, stack)
         return lost if now is None else _settle(now, checked, instant, action, metadata, lost)
 
 
@@ -58,20 +58,24 @@ def check_plan(
         ConcurrentWriterError: it was rolled back before, and is withdrawn.
     """
     with ExitStack() as stack:
-        now, lost = _anew(lock, checked, stack)
+        now, lost = anew(lock, checked, stack)
         if now is None:
             return lost
-        if not _is_begun(now, instant, action) or beat.is_taken or _is_being_undone(now, instant):
+        if not _is_begun(now, instant, action) or beat.is_taken or is_being_undone(now, instant):
             now.storage.delete(path)
             flush(now.storage, [path], written=False)
             raise _gone(now.storage.uri, instant, lost)
     return ""
 
 
-def _anew(lock: TableLock, checked: TableSnapshot, stack: ExitStack) -> tuple[TableSnapshot | None, str]:
+def anew(lock: TableLock, checked: TableSnapshot, stack: ExitStack) -> tuple[TableSnapshot | None, str]:
     """The table under the lock, which was lost and is taken anew, and how it was lost.
 
     None where it was not lost, and where it cannot be had, with a warning then.
+
+    Args:
+        checked: the table under the lock before.
+        stack: gives the lock back when it ends.
     """
     try:
         lock.verify()
@@ -93,8 +97,8 @@ def _is_begun(now: TableSnapshot, instant: str, action: str) -> bool:
     return all(now.timeline.has_file(file_name(instant, action, state)) for state in (REQUESTED, INFLIGHT))
 
 
-def _is_being_undone(now: TableSnapshot, instant: str) -> bool:
-    """Whether a rollback of the instant, or a restore, was begun and not finished: files may be gone."""
+def is_being_undone(now: TableSnapshot, instant: str) -> bool:
+    """Whether a rollback of the instant, or a restore, is not finished: files may be gone."""
     timeline = now.timeline
     plans = (read_plan(now.storage, r) for r in timeline.pending(ROLLBACK))
     return any(p is not None and target_of(p).time == instant for p in plans) or any(
@@ -109,7 +113,7 @@ def _settle(
     own = next((i for i in timeline.completed_writes() if (i.time, i.action) == (instant, action)), None)
     if own is None:
         raise _gone(storage.uri, instant, lost)
-    if not _is_begun(now, instant, action) or _is_being_undone(now, instant):
+    if not _is_begun(now, instant, action) or is_being_undone(now, instant):
         # Its files are gone: nobody can have built on it.
         storage.delete(own.path)
         flush(storage, [own.path], written=False)
@@ -122,7 +126,8 @@ def _settle(
         return ""
     zone = zone_of(now.config.timezone)
     published = completion_ms(own, zone)
-    if any(completion_ms(i, zone) >= published for i in others):  # it may stand on this one
+    # It may stand on this one.  Not one of the same time: whoever sees a commit waits for the clock's next tick.
+    if any(completion_ms(i, zone) > published for i in others):
         return (
             f"the lock was lost while the write was published ({lost}), and others have changed the same "
             "before and after it, so that it cannot be taken back; compare the rows"

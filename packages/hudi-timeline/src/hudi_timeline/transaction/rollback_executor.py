@@ -28,7 +28,7 @@ from hudi_format.model import LogFile, join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import heartbeat, markers
-from hudi_timeline.concurrency.locks.provider import verify_held
+from hudi_timeline.concurrency.locks.provider import check_begun, verify_held
 from hudi_timeline.concurrency.own_files import create_if_absent
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_table.mirror import mirror_rollback
@@ -315,7 +315,9 @@ def execute(snapshot: TableSnapshot, rollback: str, plan: RollbackPlan) -> Insta
     storage, config = snapshot.storage, snapshot.config
     check_plan(plan)
     verify_held()
-    create_if_absent(storage, instant_path(config, rollback, ROLLBACK, INFLIGHT), b"")
+    inflight = instant_path(config, rollback, ROLLBACK, INFLIGHT)
+    create_if_absent(storage, inflight, b"")
+    check_begun(storage, inflight, instant_path(config, rollback, ROLLBACK, REQUESTED))
     target = target_of(plan)
     undone = undo(storage, plan, rollback, keep_request=target.action == COMPACTION)
     logs = undone.log_names

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from hudi_format.errors import HudiError, LockError
+from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks.holding import Holding
 from hudi_timeline.concurrency.running_call import RunningCall
@@ -197,6 +198,23 @@ def verify_held() -> None:
         if thread == me and not call.is_over:
             lock.verify()
             return
+
+
+def check_begun(storage: Storage, inflight: str, plan: str) -> None:
+    """Check that the inflight file of a plan was made before the lock was lost.
+
+    Args:
+        inflight: path; it is removed where others have taken the plan back since.
+        plan: path.  A plan stays: others may have written to what it announces.
+
+    Raises LockError.
+    """
+    try:
+        verify_held()
+    except LockError:
+        if storage.info(plan) is None:
+            storage.delete(inflight)
+        raise
 
 
 def is_abandoned(lock: Lock) -> bool:

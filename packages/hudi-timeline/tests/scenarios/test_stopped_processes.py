@@ -1,0 +1,48 @@
+"""Processes that are stopped at any call of the store until their lock is another's, who then acts on the table.
+
+What is left has to be right, and both ends are errors that say so or none.  What no storage can prevent is left out: a
+stop between the last look at the lock and the very call that it is for, where that call takes something away.
+"""
+
+import itertools
+
+import pytest
+
+from hudi_format.errors import CorruptFileError, MissingFileError, StaleSnapshotError, StorageError
+from hudi_timeline.testing import STALL, Case, Fault
+
+COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
+BROKEN = (CorruptFileError, MissingFileError, StorageError)
+PAIRS = [
+    (COW, "savepoint", "restore"),
+    (MOR, "savepoint", "clean"),
+    (COW, "metadata_on", "rollback"),
+    (COW, "archive", "metadata_on"),
+    (MOR, "clean", "restore"),
+    (COW, "insert_overwrite", "metadata_on"),
+    (COW, "delete_partition", "add_column"),
+    (MOR, "compact", "upsert"),
+    (MOR, "upsert", "compact"),
+]
+
+
+def stopped(kind, act, rival, number, after):
+    """One of both is stopped at a call, and goes on when the other has ended; whether there was such a call."""
+    stop = Fault(STALL, number=number, after=after)
+    case = Case({"one": [act], "two": [rival]}, kind, faults={"one": [stop]})
+    outcome = case.run(number, switches=[(0, "one")])
+    for done in outcome.done:
+        assert not isinstance(done.error, BROKEN) or isinstance(done.error, StaleSnapshotError), str(
+            done.error
+        )
+    return any(d.struck for d in outcome.done)
+
+
+@pytest.mark.req("CC-22", "NEW-12")
+@pytest.mark.parametrize(("kind", "act", "rival"), PAIRS, ids=[f"{a} and {r}" for _, a, r in PAIRS])
+def test_a_process_that_is_stopped_anywhere_harms_nothing(kind, act, rival):
+    for number in itertools.count(1):
+        struck = [stopped(kind, act, rival, number, after) for after in (False, True)]
+        if not any(struck):
+            break
+    assert number > 20
