@@ -12,6 +12,7 @@ from hudi_timeline.concurrency.locks.file_system import FileSystemLock
 from hudi_timeline.services.compaction import compaction_executor, plan_execution
 from hudi_timeline.timeline.action_metadata import InstantName, RollbackPlan, render_action
 from hudi_timeline.timeline.instant import INFLIGHT, REQUESTED, ROLLBACK, instant_path
+from hudi_timeline.transaction import late_publication
 from hudi_timeline.transaction.transaction import Transaction
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
@@ -144,6 +145,21 @@ def test_what_others_have_built_on_stays_and_is_said(table, stopped):
     result = table.upsert([OWN])
     assert any("cannot be taken back" in w for w in result.warnings)
     assert content(table)["a"] == 9
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_one_of_the_same_time_has_not_seen_it_where_times_are_exact(table, stopped, monkeypatch, is_local):
+    """On a local disk whoever sees a commit waits for the clock's next tick; other stores may tell the second only."""
+    monkeypatch.setattr(late_publication, "completion_ms", lambda instant, zone: 1_000)
+    stopped(
+        of_others({"id": "a", "p": "x", "ts": 5}), after=[lambda t: setattr(t.storage, "is_local", is_local)]
+    )
+    if is_local:
+        with pytest.raises(WriteConflictError, match="is rolled back"):
+            table.upsert([OWN])
+        assert content(table) == {"a": 5, "b": 0}
+    else:
+        assert any("cannot be taken back" in w for w in table.upsert([OWN]).warnings)
 
 
 def test_who_cannot_ask_for_the_lock_again_says_so(table, stopped, monkeypatch):
