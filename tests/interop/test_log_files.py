@@ -90,7 +90,7 @@ class Logs:
                 {
                     "fileId": log.file.file_id, "path": log.file.path, "prevCommit": log.file.instant,
                     "partitionPath": log.file.partition, "fileSizeInBytes": log.size, "totalWriteBytes": log.size,
-                    "logVersion": log.file.version, "logOffset": log.offset, "baseFile": "",
+                    "logVersion": log.file.version, "logOffset": 0, "baseFile": "",
                     "logFiles": [log.file.name], "numWrites": 1, "numDeletes": 0, "numUpdateWrites": 1, "numInserts": 0,
                 }
             )  # fmt: skip
