@@ -14,7 +14,7 @@ from hudi_timeline.testing.faulty_storage import CHANGES
 from hudi_timeline.testing.workload import ACTS, BY_KEYS, INITIAL, OPTIONS, Case, drawn, made_table, rows_of
 
 TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
-# Of what the session `simulation` tries 1,000,000, and `simulation_smoke` 20,000 in CI.
+# Of what the session `simulation` tries 1,000,000, and `simulation_smoke` 10,000 in CI.
 DRAWN = 80
 STORAGE = "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"
 MINE = "polling_lock:PollingLock"
