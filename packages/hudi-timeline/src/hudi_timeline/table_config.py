@@ -558,6 +558,6 @@ def content_checksum(p: Mapping[str, str]) -> str:
 
 def stored_content_checksum(data: bytes) -> str | None:
     """Content checksum stored in the file; None for files of other programs."""
-    prefix = CONTENT_CHECKSUM_LINE
-    lines = [line[len(prefix) :] for line in data.splitlines() if line.startswith(prefix)]
+    start = len(CONTENT_CHECKSUM_LINE)
+    lines = [line[start:] for line in data.splitlines() if line.startswith(CONTENT_CHECKSUM_LINE)]
     return lines[0].strip().decode("ascii", "replace") if lines else None

@@ -8,8 +8,15 @@ import itertools
 
 import pytest
 
-from hudi_format.errors import CorruptFileError, MissingFileError, StaleSnapshotError, StorageError
-from hudi_timeline.testing import STALL, Case, Fault
+from hudi_format.errors import (
+    ConcurrentWriterError,
+    CorruptFileError,
+    MissingFileError,
+    StaleSnapshotError,
+    StorageError,
+)
+from hudi_timeline.testing import STALL, Act, Case, Fault
+from hudi_timeline.testing.workload import SAVED
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 BROKEN = (CorruptFileError, MissingFileError, StorageError)
@@ -44,3 +51,19 @@ def test_a_process_that_is_stopped_anywhere_harms_nothing(kind, act, rival):
         if not any(struck):
             break
     assert number > 10
+
+
+@pytest.mark.req("CC-22", "RC-06")
+def test_a_savepoint_that_others_deleted_with_its_commit_says_what_became_of_it():
+    def undo(table):
+        table.delete_savepoint(table.savepoints[-1])
+        table.rollback(table.timeline.completed_writes()[-1].time)
+
+    stop = Fault(STALL, operation="create", path="*.savepoint", after=True)
+    others = Act(undo, lambda rows: dict(SAVED), name="undo")
+    case = Case({"one": ["savepoint"], "two": [others]}, COW, faults={"one": [stop]})
+    outcome = case.run(switches=[(0, "one")])
+    (error,) = [d.error for d in outcome.done if d.actor == "one"]
+    assert isinstance(error, ConcurrentWriterError)
+    assert "was undone" in str(error)
+    assert len(outcome.table().savepoints) == 1, "that of before"

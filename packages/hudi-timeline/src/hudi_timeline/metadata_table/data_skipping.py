@@ -20,7 +20,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -34,6 +33,7 @@ from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.parquet.row_group_filter import all_of, equals, may_match
 from hudi_format.parquet.row_groups import read_row_groups
 from hudi_format.schema.meta_fields import RECORD_KEY
+from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.probe import Probe, filter_text
 from hudi_index.hashing.name_ids import file_name_id, name_id
@@ -313,10 +313,8 @@ def _with_unbounded(
         chunks = [c for g in read_row_groups(storage, file.path, columns) for c in g.columns.items()]
         return any(c.nulls != c.num_values and c.bounds(columns[name]) is None for name, c in chunks)
 
-    if not files:
-        return set()
-    with ThreadPoolExecutor(THREADS) as pool:
-        return {f.path for f, lacking in zip(files, pool.map(lacks, files), strict=True) if lacking}
+    lacking = side_by_side(lacks, files, THREADS, "hudi-footers")
+    return {f.path for f, lacks_bounds in zip(files, lacking, strict=True) if lacks_bounds}
 
 
 def admitted(

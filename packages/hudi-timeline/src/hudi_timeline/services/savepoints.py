@@ -160,7 +160,8 @@ def _check_late(
                 for n in names
             ):
                 return
-        delete(storage, timeline, at)
+        if at in savepoints(timeline):  # who undid the commit has deleted it before
+            delete(storage, timeline, at)
         raise ConcurrentWriterError(
             f"the commit {at} was undone, or its files cleaned, after this process had lost the lock ({lost})",
             table=storage.uri, instant=at,
