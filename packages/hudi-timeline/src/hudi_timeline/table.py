@@ -204,8 +204,8 @@ class HudiTable:
 
         return Inspector(self._storage, self._commits)
 
-    def _given(self, options: Options) -> dict[str, str]:
-        return call_options(self._options, options, self.uri)
+    def _given(self, options: Options, operation: str | None = None) -> dict[str, str]:
+        return call_options(self._options, options, self.uri, operation)
 
     def read(
         self, columns: Columns = None, filter: Filter = None, *, query: str = SNAPSHOT, as_of: Moment |
@@ -292,9 +292,8 @@ class HudiTable:
             filter: the changes to give, such as "op = 'd'".
             images: "json": `before` and `after` are JSON texts as Apache Hudi 0.15 gives them; timestamps are
                 numbers there.  "struct": they are structs of the table's columns.
-            on_missing: what to do where commits after `begin` were archived: "error", or "skip", which gives the
-                changes of what is left, with a warning.  Not given, it is "skip" for the begin "000", as long as
-                anything is left, and "error" for any other.
+            on_missing: what to do where commits after `begin` were archived: "error", or "skip", which gives the rest
+                with a warning.  By default "skip" for the begin "000" where anything is left, "error" for any other.
 
         Raises:
             MissingFileError: a file with rows before or after a change was cleaned; more as of `read_incremental`.
@@ -442,7 +441,7 @@ class HudiTable:
     ) -> CommitResult:  # fmt: skip
         from hudi_timeline.writing.writes import with_schema_mode, write
 
-        given = with_schema_mode(self._given(options), schema_mode)
+        given = with_schema_mode(self._given(options, operation), schema_mode)
         return write(self._storage, operation, data, given, validators, rules, self._commits, dry_run=dry_run)
 
     def insert(
@@ -503,7 +502,7 @@ class HudiTable:
         """
         from hudi_timeline.writing.computed_rows import update
 
-        given = self._given(options)
+        given = self._given(options, "upsert")
         return update(self.read, self._storage, set, where, given, validators, dry_run=dry_run)
 
     def merge(self, source: object, *, options: Options = None) -> MergeBuilder:
@@ -513,7 +512,8 @@ class HudiTable:
         """
         from hudi_timeline.writing.computed_rows import merge_builder
 
-        return merge_builder(self.read, self._storage, source, self._given(options), lambda: self.schema)
+        given = self._given(options, "upsert")
+        return merge_builder(self.read, self._storage, source, given, lambda: self.schema)
 
     def delete(
         self, rows_or_filter: object, *, options: Options = None, validators: Validators = (), dry_run: bool = False,
@@ -527,7 +527,7 @@ class HudiTable:
             return self._write("delete", rows_or_filter, options, validators, dry_run=dry_run)
         from hudi_timeline.writing.writes import delete_where
 
-        given = self._given(options)
+        given = self._given(options, "delete")
         return delete_where(self._storage, rows_or_filter, given, validators, self.read, dry_run=dry_run)
 
     def alter(self, *, options: Options = None) -> AlterBuilder:
@@ -553,7 +553,7 @@ class HudiTable:
         """
         from hudi_timeline.writing.writes import delete_partitions
 
-        given = self._given(options)
+        given = self._given(options, "delete_partition")
         return delete_partitions(self._storage, partitions, given, validators, missing_ok, dry_run=dry_run)
 
     def schema_changes(

@@ -160,14 +160,19 @@ class Index:
         return True
 
 
-def skipped(monkeypatch, folder, groups, told, partition, value):
+def skipped(*args):
     """Indexes that rule out a file of some row groups for a value, by a record of its column."""
+    return set(skipping(*args).by.values())
+
+
+def skipping(monkeypatch, folder, groups, told, partition, value, meanwhile=lambda file: None):
     name = told["key"]
     rows = [pa.table({name: pa.array(values, SCHEMA.field(name).type)}) for values in groups]
     # As Parquet's writer in Java, it says no bounds of a row group with a text that is too long for one.
     with pq.ParquetWriter(folder / "f.parquet", rows[0].schema) as file:
         for group in rows:
             file.write_table(group)
+    meanwhile(folder / "f.parquet")
     index = Index(told, partition)
     monkeypatch.setattr(data_skipping.MetadataTable, "of", lambda snapshot: index)
     config = SimpleNamespace(
@@ -177,9 +182,7 @@ def skipped(monkeypatch, folder, groups, told, partition, value):
     snapshot = SimpleNamespace(config=config, storage=open_storage(str(folder)), evolution=None, as_of=None)
     filter = pc.field(name) == value
     part = FileSlice("", "f", "1", BaseFile("", "f.parquet", "f", "1", "t", 1), ())
-    return set(
-        DataSkipping(snapshot, SCHEMA, filter, (name,), ((filter, (name,)),)).skipped([part]).by.values()
-    )
+    return DataSkipping(snapshot, SCHEMA, filter, (name,), ((filter, (name,)),)).skipped([part])
 
 
 LONG = "x" * 5000
@@ -216,3 +219,14 @@ def test_bounds_of_some_files_alone_rule_no_partition_out(monkeypatch, tmp_path,
     told = record("s", "m", "n", nulls=nulls, size=size)
     found = skipped(monkeypatch, tmp_path, [["x"]], told, "partition_stats", "x")
     assert found == ({"partition_stats"} if out else set())
+
+
+@pytest.mark.parametrize(
+    "meanwhile", [lambda f: f.unlink(), lambda f: f.write_bytes(b"PAR1 and no more PAR1")]
+)
+def test_a_file_in_doubt_whose_footer_cannot_be_read_is_left_to_the_reader(monkeypatch, tmp_path, meanwhile):
+    told = record("s", "m", "n", nulls=1, size=5100)
+    args = (monkeypatch, tmp_path, [["m"], ["n"], [None]], told, "column_stats", "z")
+    assert skipping(*args).by == {"f.parquet": "column_stats"}
+    found = skipping(*args, meanwhile)
+    assert (found.by, found.warnings) == ({}, ())

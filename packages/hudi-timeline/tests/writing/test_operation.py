@@ -517,3 +517,44 @@ def test_a_spike_costs_the_files_that_it_touches_and_the_result_says_so(tmp_path
     assert 7 < spike.bytes_written / quiet.bytes_written < 9
     recorded = table.inspect.commits().to_pylist()[-2:]
     assert [c["bytes_written"] for c in recorded] == [quiet.bytes_written, spike.bytes_written]
+
+
+@pytest.mark.req("NEW-15")
+@pytest.mark.parametrize(
+    ("call", "other"),
+    [
+        (lambda t, o: t.insert(trips(2, 90), options=o), "upsert"),
+        (lambda t, o: t.upsert(trips(2), options=o), "insert_prepped"),
+        (lambda t, o: t.delete(trips(2), options=o), "upsert"),
+        (lambda t, o: t.delete("fare < 2", options=o), "insert"),
+        (lambda t, o: t.update({"fare": 1.0}, options=o), "delete"),
+        (lambda t, o: t.merge(trips(2), options=o).when_matched_delete().execute(), "delete"),
+        (lambda t, o: t.delete_partitions("c1", options=o), "insert_overwrite"),
+        (lambda t, o: t.insert_overwrite(trips(2), options=o), "insert_overwrite_table"),
+    ],
+)
+def test_a_call_whose_options_name_another_operation_is_refused(tmp_path, call, other):
+    table = make(tmp_path / "t")
+    table.insert(trips(6))
+    with pytest.raises(ConflictingOptionError, match=f"its options say {other}") as caught:
+        call(table, {"hoodie.datasource.write.operation": other})
+    assert caught.value.details["option"] == "hoodie.datasource.write.operation"
+    assert "leave hoodie.datasource.write.operation out" in caught.value.remedy
+    assert len(table.inspect.timeline()) == 1
+
+
+def test_the_operation_among_the_options_that_jobs_share_gives_way_to_the_method(tmp_path):
+    make(tmp_path / "t").insert(trips(6))
+    table = HudiTable.open(str(tmp_path / "t"), options={"hoodie.datasource.write.operation": "bulk_insert"})
+    table.upsert(trips(3, rider="new"))
+    table.upsert(trips(1, rider="newer"), options={"hoodie.datasource.write.operation": "Upsert"})
+    table.delete(trips(2, 4))
+    table.delete("fare = 3")
+    assert rows(table, "uuid", "rider") == [("k00000", "newer0"), ("k00001", "new1"), ("k00002", "new2")]
+    assert table.history().column("operation").to_pylist() == [
+        "DELETE",
+        "DELETE",
+        "UPSERT",
+        "UPSERT",
+        "INSERT",
+    ]

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from hudi_format.errors import CorruptFileError, HudiError
+from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
 from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.parquet.row_group_filter import all_of, equals, may_match
 from hudi_format.parquet.row_groups import read_row_groups
@@ -305,12 +305,19 @@ def _stats_of(
 def _with_unbounded(
     storage: Storage, files: Sequence[BaseFile | LogFile], columns: Mapping[str, pa.DataType]
 ) -> set[str]:
-    """Paths of the files that have a row group with values and without bounds of them, by their footers."""
+    """Paths of the files that have a row group with values and without bounds of them, by their footers.
+
+    A file whose footer cannot be read is one of them: it is the reader of its rows who says what is wrong with it.
+    """
 
     def lacks(file: BaseFile | LogFile) -> bool:
         if not file.path.endswith(PARQUET):
             return True
-        chunks = [c for g in read_row_groups(storage, file.path, columns) for c in g.columns.items()]
+        try:
+            groups = read_row_groups(storage, file.path, columns)
+        except (MissingFileError, CorruptFileError, UnsupportedError):
+            return True
+        chunks = [c for g in groups for c in g.columns.items()]
         return any(c.nulls != c.num_values and c.bounds(columns[name]) is None for name, c in chunks)
 
     lacking = side_by_side(lacks, files, THREADS, "hudi-footers")

@@ -17,9 +17,10 @@ from hudi_format.errors import ConflictingOptionError, InvalidOptionError, Missi
 from hudi_format.properties import parse as parse_properties
 from hudi_format.storage.hadoop_options import hadoop_options
 from hudi_format.storage.open import folder_and_name, open_storage
-from hudi_timeline.options.registry import parse
+from hudi_timeline.options.registry import main_name, parse, text_of
 from hudi_timeline.options.table_options import MERGE
 from hudi_timeline.options.transaction_options import CONFLICT_RETRIES, LOCK_WAIT_MS, RUNNING_WAIT_MS
+from hudi_timeline.options.write_options import OPERATION, PREPPED
 
 INCLUDE = "include"
 
@@ -134,13 +135,34 @@ def _as_text(key: str, value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def call_options(table: Mapping[str, str], options: Mapping[str, object] | None, uri: str) -> dict[str, str]:
+def call_options(
+    table: Mapping[str, str],
+    options: Mapping[str, object] | None,
+    uri: str,
+    operation: str | None = None,
+) -> dict[str, str]:
     """Options of one call merged over those of the table object.
+
+    Args:
+        operation: the write operation that the call is.  One that the object was opened with, as jobs share their
+            options, gives way to it.
 
     Raises:
         OptionError: options of the store, which is open already.
+        ConflictingOptionError: the call's options name another operation than the call.
     """
     given = as_options(options)
+    if operation is not None:
+        asked = text_of(given, OPERATION)
+        if asked is not None and asked.strip().lower() not in (operation, f"{operation}{PREPPED}"):
+            raise ConflictingOptionError(
+                f"the operation of this call is {operation}, and its options say {asked}",
+                table=uri,
+                remedy=f"leave {OPERATION} out, or call the method of that operation.",
+                option=OPERATION,
+            )
+        if asked is not None or text_of(table, OPERATION) not in (None, f"{operation}{PREPPED}"):
+            table = {key: value for key, value in table.items() if main_name(key) != OPERATION}
     if hadoop_options(given):
         raise OptionError(
             f"{min(hadoop_options(given))} is an option of the store, which is open already",

@@ -198,7 +198,10 @@ def _convert(storage: Storage, table: TableConfig, timeline: Timeline, to: int) 
             inner = table_config.load(metadata)
             if inner.version == table.version:
                 _convert(metadata, inner, load_snapshot(metadata, inner).timeline, to)
-        for path in _auxiliary_copies(storage, timeline):
+        copies = _auxiliary_copies(storage, timeline)
+        if copies:
+            verify_held()  # who has the lock meanwhile may have taken the table down again, and need them
+        for path in copies:
             storage.delete(path)
         verify_held()
         table_config.update(storage, {VERSION: str(to)})

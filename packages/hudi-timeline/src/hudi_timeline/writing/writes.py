@@ -25,8 +25,9 @@ from hudi_timeline.concurrency.precedence import Precedence
 from hudi_timeline.file_system_view.listing import list_partitions
 from hudi_timeline.file_system_view.snapshot import CommitCache, open_snapshot
 from hudi_timeline.options import parse_write_options
+from hudi_timeline.options.registry import main_name, text_of
 from hudi_timeline.options.table_options import SCHEMA_MODE
-from hudi_timeline.options.write_options import OPERATION, PARTITIONS_TO_DELETE
+from hudi_timeline.options.write_options import OPERATION, PARTITIONS_TO_DELETE, PREPPED
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.transaction.retries import LOOKUPS, before_reading, may_retry, retried
 from hudi_timeline.transaction.write_basis import FirstBasis
@@ -127,8 +128,10 @@ def _execute(
     precedence: Precedence | None = None,
     first: FirstBasis | None = None,
 ) -> CommitResult:
-    if options.get(OPERATION, "").lower() != f"{operation}_prepped":
-        options = {**options, OPERATION: operation}
+    asked = text_of(options, OPERATION)
+    if asked is None or asked.strip().lower() != f"{operation}{PREPPED}":
+        options = {key: value for key, value in options.items() if main_name(key) != OPERATION}
+        options[OPERATION] = operation
     return execute(
         engine, storage, data, options, mode=mode, validators=validators, rules=rules, read_from=read_from,
         dry_run=dry_run, lost=lost, precedence=precedence, first=first,
