@@ -1,6 +1,7 @@
 """Scans that Polars, DuckDB and pyarrow query: the same rows, and nothing read that the query does not need."""
 
 import datetime
+import functools
 import gc
 import pickle
 
@@ -66,6 +67,11 @@ def test_polars_reads_only_the_columns_and_files_of_its_query(table, narrowed):
     assert set(names) <= {"id", "city", "fare"}
     assert filtered
     assert files == 1
+    narrowed.clear()
+    by_fare = lazy.filter(pl.col("fare") > 44).select("id").collect()
+    assert sorted(by_fare["id"].to_list()) == [3, 89]
+    # Log files are merged by the scan, which leaves out what it can; the plan is made once.
+    assert [filtered for _, filtered, _ in narrowed] == [False, True][: 2 if table.table_type == MOR else 1]
     assert lazy.select(pl.len()).collect().item() == 90
     assert lazy.head(7).collect().height == 7
     assert set(lazy.collect_schema()) == {"id", "fare", "city"}
@@ -80,6 +86,7 @@ def polars_reads(monkeypatch):
     calls = []
     plain = pl.scan_parquet
 
+    @functools.wraps(plain)
     def scan_parquet(paths, **how):
         calls.append([p.name for p in paths])
         return plain(paths, **how)
@@ -113,7 +120,25 @@ def test_polars_reads_files_itself_where_they_say_what_the_scan_does(tmp_path, p
     assert own(read_hudi(path)) == len(read_hudi(path).plan_files()) > 1
     more = ODD.slice(0, 1).set_column(0, "id", pa.array(["d"])).set_column(1, "p", pa.array(["z"]))
     write_hudi(path, more.append_column("new", pa.array([1])))
-    assert own(read_hudi(path)) == 0, "older files have no column `new`"
+    new = pl.col("new")
+    for condition in (None, new.is_null(), new > 0, (new > 0) | (pl.col("small") > 1)):
+        assert own(read_hudi(path), condition) == len(read_hudi(path).plan_files()), (
+            "older files have no `new`"
+        )
+
+
+def test_files_that_polars_has_in_other_types_are_tried_once(tmp_path, polars_reads, monkeypatch):
+    path = str(tmp_path / "t")
+    write_hudi(path, [{"id": 1, "v": 1}, {"id": 2, "v": 2}], key="id")
+    write_hudi(path, [{"id": 3, "v": 1.5}], operation="insert", options={
+        "hudi.write.types": "data", "hoodie.parquet.small.file.limit": "0"})  # fmt: skip
+    monkeypatch.setattr(other_engines, "_BYTES_AT_ONCE", 1)
+    for _ in range(2):
+        assert sorted(scan_hudi(path).collect().rows()) == [(1, 1.0), (2, 2.0), (3, 1.5)]
+        assert scan_hudi(path).filter(pl.col("v") > 1).sort("id").collect()["v"].to_list() == [2.0, 1.5]
+        assert 1 <= len(polars_reads) <= 2
+    assert scan_hudi(path).select("id").sort("id").collect()["id"].to_list() == [1, 2, 3]
+    assert len(polars_reads) > 2, "other columns have the same types"
 
 
 @pytest.mark.parametrize("table_type", [COW, MOR])
@@ -151,14 +176,14 @@ def test_polars_gets_the_error_of_a_file_that_is_gone(tmp_path, monkeypatch):
     write_hudi(path, ROWS, key="id", partition_by="city")
     file = sorted((tmp_path / "t").rglob("*.parquet"))[0]
     lazy, later = scan_hudi(path), scan_hudi(path)
-    checked = PolarsSource._own_reads
+    checked = PolarsSource._own_files
 
     def gone_meanwhile(source, scan):
-        reads = checked(source, scan)
+        files = checked(source, scan)
         file.unlink()
-        return reads
+        return files
 
-    monkeypatch.setattr(PolarsSource, "_own_reads", gone_meanwhile)
+    monkeypatch.setattr(PolarsSource, "_own_files", gone_meanwhile)
     # Releases of Polars before 2 say an error of ours in one of theirs.
     with pytest.raises((MissingFileError, pl.exceptions.ComputeError), match="HUDI-E0402") as e:
         lazy.collect()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -357,6 +357,10 @@ class RangeSource:
     @property
     def bounds(self) -> tuple[str, str, bool]:
         return self.range.bounds
+
+    def prunes_by(self, columns: Collection[str]) -> bool:
+        """True: partitions and logged changes may be left out."""
+        return True
 
 
 @dataclass(frozen=True, slots=True)

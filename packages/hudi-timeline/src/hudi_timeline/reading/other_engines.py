@@ -6,8 +6,9 @@ out files and row groups as a read with these arguments does, or into their own 
 
 from __future__ import annotations
 
+import inspect
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as fs
 
 from hudi_format.arrow.filter_conditions import paired
-from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
+from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.keygen.key_generator import is_provided, kind_of
 from hudi_format.keygen.partition_path import lacks_column
 from hudi_format.parquet.footer import footer_bytes, open_parquet, reading, schema_part
@@ -36,9 +37,11 @@ if TYPE_CHECKING:
 
 # Bytes of files that Polars reads together: what it makes of them is in memory at once.
 _BYTES_AT_ONCE = 256 << 20
-# Whether Polars gives columns of a form the types that they have by way of Arrow, by form and schema of the scan.
-_ALIKE: dict[tuple[str, pa.Schema], bool] = {}
-_FORMS = 256
+# Types of columns in Polars, by schema.
+_TYPES: dict[pa.Schema, polars.Schema] = {}
+# Files, which never change, that Polars does not read: they have a column in another type than their scan.
+_REFUSED: set[tuple[str, tuple[str, ...], pa.Schema]] = set()
+_SCHEMAS = 256
 # Footers to look at together.
 _FOOTERS = 8
 # Characters that DuckDB takes for a pattern of names.
@@ -73,8 +76,10 @@ class PolarsSource:
         self._frame = polars.DataFrame
         self._lazy = polars.scan_pyarrow_dataset
         self._read = polars.scan_parquet
+        self._leniency = _leniency(polars.scan_parquet)
         self._error = polars.exceptions.PolarsError
-        self.schema = polars.DataFrame(scan.schema.empty_table()).schema
+        self._other_types = polars.exceptions.SchemaError
+        self.schema = _types_in_polars(scan.schema)
 
     def __call__(
         self, columns: list[str] | None, condition: polars.Expr | None, rows: int | None, batch: int | None
@@ -83,21 +88,43 @@ class PolarsSource:
         names = self._scan.schema.names if columns is None else columns
         asked = () if condition is None else condition.meta.root_names()
         needed = list(dict.fromkeys((*names, *asked)))
+
+        def answer(lazy: polars.LazyFrame) -> polars.DataFrame:
+            return (lazy if condition is None else lazy.filter(condition)).select(names).collect()
+
         if rows is not None:
-            found = self._frame(self._scan.narrowed(needed, None).head(rows))
-            yield (found if condition is None else found.filter(condition)).select(names)
+            yield answer(self._frame(self._scan.narrowed(needed, None).head(rows)).lazy())
             return
-        scan = self._scan.narrowed(needed, None if condition is None else self._of_arrow(condition))
+        # Where no file is left out by it, the condition is for Polars alone.
+        filter, filtered = None, condition is None
+        if condition is not None and self._scan.prunes_by(asked):
+            filter, filtered = self._of_arrow(condition), True
+        else:
+            _ = self._scan.plan  # made for all queries of the frame
+        scan = self._scan.narrowed(needed, filter)
+        given: set[str] = set()
         with scan.of_its_state():
-            own = self._own_reads(scan)
-        for lazy in own or self._reads(scan, batch):
+            own = self._own_files(scan)
+        for paths in own:
             try:
-                frame = (lazy if condition is None else lazy.filter(condition)).select(names).collect()
-            except OSError as e:  # of Polars' own reading
-                with scan.of_its_state():
-                    _refuse_missing(scan, e)
-                raise
+                frame = answer(self._own_read(scan, paths))
+            except (OSError, self._error) as e:
+                if isinstance(e, self._other_types):
+                    _note_refused(scan, paths)
+                break
+            given.update(paths)
             yield frame
+        if own and len(given) == sum(map(len, own)):
+            return
+        # What Polars could not read for columns of other types, or nobody can: that ends in an error that names it.
+        if condition is not None and not filtered:
+            scan = self._scan.narrowed(needed, self._of_arrow(condition))
+        none = not given
+        for rows_read in self._reads(scan, given, batch or BATCH_ROWS):
+            yield answer(rows_read)
+            none = False
+        if none:  # of which old releases of Polars make no frame
+            yield answer(self._frame(scan.schema.empty_table()).lazy())
 
     def _of_arrow(self, condition: polars.Expr) -> pc.Expression | None:
         """What pyarrow has an expression for of a condition; no row that meets the condition fails it."""
@@ -106,9 +133,8 @@ class PolarsSource:
             asked = _Asked(self._scan.schema)
             try:
                 self._lazy(asked).filter(part).collect()
-            except (
-                self._error
-            ):  # one that it cannot say (Polars before 2, of NaN), or that is wrong: then it is below too
+            # One that it cannot say (of NaN, in Polars before 2), or that is wrong: then it is below too.
+            except (self._error, NameError):
                 continue
             found = asked.filter
             for name in part.meta.root_names():
@@ -123,39 +149,80 @@ class PolarsSource:
                 parts.append(found)
         return paired(operator.and_, parts) if parts else None
 
-    def _reads(self, scan: Scan, batch: int | None) -> Iterator[polars.LazyFrame]:
-        with scan.to_batches(batch or BATCH_ROWS) as reader:
+    def _reads(self, scan: Scan, given: Collection[str], batch: int) -> Iterator[polars.LazyFrame]:
+        """The rows of all files but those that were given, read by the scan."""
+        tasks = [t for t in scan.plan_files() if t.path not in given] if given else scan.plan_files()
+        with pa.RecordBatchReader.from_batches(scan.schema, scan.stream(tasks, batch)) as reader:
             for found in reader:
                 yield self._frame(found).lazy()
 
-    def _own_reads(self, scan: Scan) -> list[polars.LazyFrame]:
-        """Scans of Polars' own over the files, some files each; none where its rows could be others."""
-        names = scan.schema.names
+    def _own_files(self, scan: Scan) -> list[list[str]]:
+        """Paths of the files that Polars may read itself, some at once; none where its rows could be others."""
+        kinds = scan.schema.types
         whole = scan.plan.has_whole_files and not self._scan.is_filtered
-        if not whole or not names or not isinstance(scan.storage, LocalStorage):
+        if not whole or not kinds or not isinstance(scan.storage, LocalStorage):
+            return []
+        if any(map(pa.types.is_nested, kinds)):
             return []
         try:
-            files = _files_of(scan)
+            tasks = _plain_tasks(scan)
+            if any(t.constants is not None or t.held for t in tasks):
+                _files_of(scan)  # the files have to say the values that their paths say
         except UnsupportedError:
             return []
-        if files.form is None:
-            return []
+        groups: list[list[str]] = []
+        size = _BYTES_AT_ONCE
+        for task in tasks:
+            if size >= _BYTES_AT_ONCE:
+                groups.append([])
+                size = 0
+            groups[-1].append(task.path)
+            size += task.size
+        return [] if any(_refused_key(scan, g) in _REFUSED for g in groups) else groups
+
+    def _own_read(self, scan: Scan, paths: Sequence[str]) -> polars.LazyFrame:
+        """A scan of Polars' own, which refuses a file with one of these columns in another type."""
         root = Path(scan.storage.uri).absolute()
-        reads, at, size = [], 0, 0
-        for nth, bytes_of_one in enumerate(files.sizes):
-            size += bytes_of_one
-            if size >= _BYTES_AT_ONCE or nth + 1 == len(files.paths):
-                paths = [root / path for path in files.paths[at : nth + 1]]
-                reads.append(self._read(paths, glob=False, hive_partitioning=False).select(names))
-                at, size = nth + 1, 0
-        known = (files.form, scan.schema)
-        if known not in _ALIKE and reads:
-            # The types that rows have by way of Arrow.
-            wanted = self._frame(scan.schema.empty_table()).schema
-            if len(_ALIKE) >= _FORMS:
-                _ALIKE.clear()
-            _ALIKE[known] = reads[0].collect_schema() == wanted
-        return reads if _ALIKE.get(known) else []
+        return self._read(
+            [root / path for path in paths],
+            glob=False,
+            hive_partitioning=False,
+            schema=_types_in_polars(scan.schema),
+            **self._leniency,
+        )
+
+
+def _refused_key(scan: Scan, paths: Sequence[str]) -> tuple[str, tuple[str, ...], pa.Schema]:
+    return scan.table_uri, tuple(paths), scan.schema
+
+
+def _note_refused(scan: Scan, paths: Sequence[str]) -> None:
+    if len(_REFUSED) >= _SCHEMAS:
+        _REFUSED.clear()
+    _REFUSED.add(_refused_key(scan, paths))
+
+
+def _types_in_polars(schema: pa.Schema) -> polars.Schema:
+    """The types that columns have in Polars by way of Arrow."""
+    found = _TYPES.get(schema)
+    if found is None:
+        import polars
+
+        if len(_TYPES) >= _SCHEMAS:
+            _TYPES.clear()
+        found = _TYPES[schema] = polars.DataFrame(schema.empty_table()).schema
+    return found
+
+
+def _leniency(read: Callable[..., object]) -> dict[str, Any]:
+    """Arguments by which Polars fills columns that a file lacks with nulls, and passes over those that it has besides.
+
+    Releases before 1.28 always do the latter.
+    """
+    known = inspect.signature(read).parameters
+    if "missing_columns" not in known:
+        return {"allow_missing_columns": True}
+    return {"missing_columns": "insert", "extra_columns": "ignore"}
 
 
 def _conjuncts(condition: polars.Expr) -> list[polars.Expr]:
@@ -225,17 +292,18 @@ class _Files:
 
     dataset: ds.Dataset
     paths: tuple[str, ...]
-    sizes: tuple[int, ...]
     filtered: bool
     form: str | None
 
 
-def _files_of(scan: Scan) -> _Files:
-    tasks = scan.plan_files()
-    format = ds.ParquetFileFormat()
-    files = fs.PyFileSystem(_TableFiles(scan))
-    fragments, filters, plain = [], [], []
-    for task in tasks:
+def _plain_tasks(scan: Scan) -> list[ReadTask]:
+    """The tasks of a scan whose rows are in base files as they are.
+
+    Raises:
+        UnsupportedError: rows are merged, renamed or taken from paths.
+    """
+    plain = []
+    for task in scan.plan_files():
         if not isinstance(task, ReadTask) or task.logs is not None or not task.path.endswith(".parquet"):
             raise _refused(scan, "changes and rows of log files are merged while they are read")
         if task.reading is not None or task.source is not None:
@@ -243,13 +311,20 @@ def _files_of(scan: Scan) -> _Files:
         if task.constants is not None and not paths_are_values(scan):
             raise _refused(scan, "values come from partition paths, which have them in another form")
         plain.append(task)
-        fragments.append(
-            format.make_fragment(task.path, filesystem=files, file_size=max(task.size, 0) or None)
-        )
-        filters.append(task.filter)
+    return plain
+
+
+def _files_of(scan: Scan) -> _Files:
+    tasks = _plain_tasks(scan)
+    format = ds.ParquetFileFormat()
+    files = fs.PyFileSystem(_TableFiles(scan))
+    fragments = [
+        format.make_fragment(t.path, filesystem=files, file_size=max(t.size, 0) or None) for t in tasks
+    ]
+    filters = [t.filter for t in tasks]
     # One after the other what the disk gives at once, and what takes Python's lock: a remote store is waited for.
     at_once = 1 if scan.storage.is_local else _FOOTERS
-    forms = set(side_by_side(_Forms(scan).checked, plain, at_once, "hudi-footers"))
+    forms = set(side_by_side(_Forms(scan).checked, tasks, at_once, "hudi-footers"))
     schema = (
         pa.schema([*scan.schema, *(f for f in tasks[0].needed if f.name not in scan.schema.names)])
         if tasks
@@ -263,17 +338,9 @@ def _files_of(scan: Scan) -> _Files:
     return _Files(
         made if filter is None else made.filter(filter),
         tuple(t.path for t in tasks),
-        tuple(t.size for t in tasks),
         filter is not None,
         forms.pop() if len(forms) == 1 else None,
     )
-
-
-def _refuse_missing(scan: Scan, error: OSError) -> None:
-    """Raise MissingFileError for the first file of a scan that is gone, if one is."""
-    for task in scan.plan_files():
-        if scan.storage.info(task.path) is None:
-            raise MissingFileError("the file is gone", table=scan.table_uri, file=task.path) from error
 
 
 def relation_of(scan: Scan, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:

@@ -6,7 +6,7 @@ engine makes a native Parquet scan of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -287,5 +287,9 @@ class ScanSource(Protocol):
         ...
 
     def plan(self) -> ScanPlan: ...
+
+    def prunes_by(self, columns: Collection[str]) -> bool:
+        """Whether a filter on these columns may leave out files of the plan."""
+        ...
 
     def fates(self) -> Iterator[FileDecision]: ...

@@ -206,9 +206,10 @@ class Scan:
         Closing it, or dropping it, ends the reading.
         """
         tasks = self.plan_files()
-        return pa.RecordBatchReader.from_batches(self.schema, self._stream(tasks, batch_rows))
+        return pa.RecordBatchReader.from_batches(self.schema, self.stream(tasks, batch_rows))
 
-    def _stream(self, tasks: Sequence[ReadTask | ChangeTask], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    def stream(self, tasks: Sequence[ReadTask | ChangeTask], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of some of the scan's tasks, with one batch or two read ahead."""
         batches = self._batches(tasks, batch_rows)
         # One thread reads ahead; Arrow's threads decode the columns of each batch.
         pool = ThreadPoolExecutor(1, thread_name_prefix="hudi-read")
@@ -290,13 +291,19 @@ class Scan:
         Raises:
             MissingColumnError, InvalidOptionError, SchemaError: as of `HudiTable.read`.
         """
-        source = self._source
+        source, plan = self._source, self._plan
         if filter is not None:
-            predicates = [
-                p for p in (source.predicate, make_predicate(filter, source.schema)) if p is not None
-            ]
+            further = make_predicate(filter, source.schema)
+            predicates = [p for p in (source.predicate, further) if p is not None]
+            plan = None if source.prunes_by(further.columns) else plan
             source = replace(source, predicate=all_of(predicates, source.schema))  # type: ignore[type-var]
-        return Scan(self._storage, source, self.schema.names if columns is None else columns)
+        narrowed = Scan(self._storage, source, self.schema.names if columns is None else columns)
+        narrowed._plan = plan
+        return narrowed
+
+    def prunes_by(self, columns: Collection[str]) -> bool:
+        """Whether a further filter on these columns may leave out files, not rows of them alone."""
+        return self._source.prunes_by(columns)
 
     def of_file_groups(self, groups: Collection[tuple[str, str]]) -> Scan:
         """The rows of some file groups, of a snapshot query.

@@ -5,7 +5,7 @@ Source: spec "Queries", sections 2, 3 and 8; BaseFileOnlyRelation of Apache Hudi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import TYPE_CHECKING
@@ -164,6 +164,12 @@ class SnapshotSource:
             names = {p: [f.name for f in of] for p, of in listed.items()}
             self.paths.refuse_if_nothing(self.snapshot.storage.uri, names)
         return found
+
+    def prunes_by(self, columns: Collection[str]) -> bool:
+        """Whether a filter on these columns may leave out files of the plan."""
+        if self.by_indexes or INDEX in self.snapshot.config.properties:
+            return True
+        return not {c.name for c in self.columns}.isdisjoint(columns)
 
     def _planned(self, snapshot: TableSnapshot) -> ScanPlan:
         files = snapshot.files(wanted=self._wanted())
