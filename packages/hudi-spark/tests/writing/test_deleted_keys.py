@@ -69,7 +69,9 @@ def test_a_frame_of_keys_is_deleted_with_rows_that_came_meanwhile(save, tmp_path
 def test_a_frame_whose_keys_are_found_again_and_again_ends_as_a_conflict(save, tmp_path, monkeypatch):
     path = str(tmp_path / "t")
     make(path)
-    others = Losing(monkeypatch, path, [adds("nx", options=OCC)] * (LOOKUPS + 1), [])
+    # They come while this write waits for them, so they do not wait for the precedence that it has after some tries.
+    hasty = {**OCC, "hudi.write.precedence.wait_ms": "0"}
+    others = Losing(monkeypatch, path, [adds("nx", options=hasty)] * (LOOKUPS + 1), [])
     with pytest.raises(WriteConflictError) as e:
         save(rows("ax", "nx"), "delete")
     assert (e.value.keys, e.value.retry_safe) == (("n",), True)
