@@ -9,6 +9,7 @@ rollbacks and savepoints, some of them pending.  Both archive a copy of it, and 
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import sys
@@ -20,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.timeline import avro_files
-from hudi_timeline.timeline.instant import format_instant
+from hudi_timeline.timeline.instant import format_instant, parse_instant
 from interop.apache_hudi import ApacheHudi
 
 POLICIES = ("KEEP_LATEST_COMMITS", "KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS", "KEEP_LATEST_BY_HOURS")
@@ -162,7 +163,10 @@ class TimelineFiles:
         }
         table_config.create(LocalStorage(str(path)), properties)
         for name, content in self.files.items():
-            (path / ".hoodie" / name).write_bytes(content)
+            file = path / ".hoodie" / name
+            file.write_bytes(content)
+            modified = parse_instant(name[:17]).timestamp()  # by which we tell when it was completed
+            os.utime(file, (modified, modified))
 
 
 def _commit(compacted: bool) -> bytes:

@@ -31,7 +31,7 @@ from hudi_timeline.timeline.action_metadata import (
     RollbackPlan,
     read_action,
 )
-from hudi_timeline.timeline.active_timeline import Timeline, completion_ms, modified_at
+from hudi_timeline.timeline.active_timeline import Timeline, completed_at, completion_ms
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import (
     COMPLETED,
@@ -336,7 +336,7 @@ class Inspector:
                 "file": i.file_name,
                 "modified_at": i.mtime_ms,
                 "size": i.size,
-                "completion": (i.completion or modified_at(i, zone)) if i.completed else None,
+                "completion": completed_at(i, zone) if i.completed else None,
             }
             for i in snapshot.timeline.instants
         ]

@@ -50,7 +50,7 @@ def rows(ts, partitions=PARTITIONS, n=3):
 @pytest.fixture(autouse=True)
 def _as_in_another_process(monkeypatch):
     """Cleanings of the process that reads spare what is read."""
-    monkeypatch.setattr(stability, "instants", lambda uri: [])
+    monkeypatch.setattr(stability, "instants", lambda *_: [])
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def test_a_scan_pickles_and_stands_for_its_state(made, planned):
     made.commit(at(3), {("a", file_id(0)): [row("1", 1), row("2", 200)]})
     assert copy.to_arrow().sort_by("id").column("v").to_pylist() == [20, 3, 4, 5, 6]
     assert copy.count() == 5
-    assert copy.as_of in stability.instants(scan.table_uri)
+    assert copy.as_of in stability.instants(scan.table_uri, made.open().timeline.completed_writes())
 
 
 @pytest.mark.req("QR-01")

@@ -1,5 +1,7 @@
 """Archival: what entries hold, and before what it stops."""
 
+import os
+
 import pyarrow as pa
 import pytest
 from archived_tables import AGGRESSIVE, ROWS, go_on, replaced, row, writes_of
@@ -53,7 +55,9 @@ def test_archival_stops_before_a_pending_write_and_before_a_replacement_that_is_
 def test_a_commit_that_the_archive_cannot_hold_is_named_and_stays(table, path):
     instants = write(table, range(8))
     file = path / ".hoodie" / f"{instants[0]}.commit"
+    modified = file.stat().st_mtime_ns  # which says when it was completed
     file.write_text(file.read_text().replace('"numWrites" : 3', '"numWrites" : "three"'))
+    os.utime(file, ns=(modified, modified))
     short = {
         "hoodie.keep.min.commits": "2",
         "hoodie.keep.max.commits": "3",

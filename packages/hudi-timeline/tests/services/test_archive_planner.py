@@ -1,5 +1,7 @@
 """Which instants leave the active timeline."""
 
+from datetime import UTC
+
 import pytest
 from archived_tables import AGGRESSIVE, ROWS, go_on, replaced, row, writes_of
 
@@ -91,19 +93,22 @@ def few(retained=1, least=2, most=4, **more):
     ],
 )
 def test_how_many_commits_stay_follows_from_the_policy_of_cleaning(count, options, want):
-    assert limits(instants_of(commits(count)), ServiceConfig(**options)) == want
+    assert limits(instants_of(commits(count)), ServiceConfig(**options), UTC) == want
 
 
 def test_hours_are_those_before_the_newest_commit_however_long_ago_it_was():
     timeline = instants_of("20200101080000000c 20200101093000000c 20200101100000000c 20200101110000000c")
     config = ServiceConfig(**few(1, 1, 2, clean_policy="KEEP_LATEST_BY_HOURS", clean_hours_retained=2))
-    assert limits(timeline, config) == (4, 5)
+    assert limits(timeline, config, UTC) == (4, 5)
 
 
 def test_a_timeline_without_a_commit_or_with_a_bootstrap_has_the_limits_of_the_options():
     for text in ("", "00000000000001c", "1x 2x 3x"):
         for policy in ("KEEP_LATEST_COMMITS", "KEEP_LATEST_BY_HOURS"):
-            assert limits(instants_of(text), ServiceConfig(**few(1, 2, 4, clean_policy=policy))) == (2, 4)
+            assert limits(instants_of(text), ServiceConfig(**few(1, 2, 4, clean_policy=policy)), UTC) == (
+                2,
+                4,
+            )
 
 
 @pytest.mark.req("TS-31", "TM-20")

@@ -1,6 +1,7 @@
 """Plans of cleanings: the earliest instant that stays, and the plan in its file."""
 
-from datetime import datetime
+import random
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from serviced_tables import KEEP_2, OFF, SCHEMA, rows, write
@@ -10,7 +11,7 @@ from hudi_format.errors import (
 )
 from hudi_timeline import HudiTable
 from hudi_timeline.options.service_config import ServiceConfig, parse_service_options
-from hudi_timeline.services.clean_planner import earliest_to_retain
+from hudi_timeline.services.clean_planner import earliest_to_retain, retained_by_policy
 from hudi_timeline.timeline.action_metadata import parse_action
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.instant import (
@@ -20,6 +21,7 @@ from hudi_timeline.timeline.instant import (
     INFLIGHT,
     REQUESTED,
     Instant,
+    format_instant,
 )
 
 
@@ -33,10 +35,32 @@ def path(table, tmp_path):
     return tmp_path / "t"
 
 
+STATES = {"c": COMPLETED, "i": INFLIGHT, "r": REQUESTED}
+
+
 def instants_of(text):
     """`1c 2c 3i`: time and state."""
-    states = {"c": COMPLETED, "i": INFLIGHT, "r": REQUESTED}
-    return Timeline.of_files(Instant(w[:-1], COMMIT, states[w[-1]]) for w in text.split())
+    return Timeline.of_files(Instant(w[:-1], COMMIT, STATES[w[-1]]) for w in text.split())
+
+
+def completed_then(text, *, says):
+    """`08 09:12 10-`: hours of a day at which commits were begun, and when they were completed; `-` for pending.
+
+    Args:
+        says: whether the name of the file says when it was completed, or only its modification time.
+    """
+    found = []
+    for word in text.split():
+        begun, _, completed = word.rstrip("-").partition(":")
+        moment = datetime(2026, 1, 1, int(completed or begun), 1, tzinfo=UTC)
+        at = "" if word.endswith("-") else format_instant(moment)
+        found.append(
+            Instant(
+                f"20260101{begun}0000000", COMMIT, COMPLETED if at else INFLIGHT,
+                mtime_ms=0 if says else int(moment.timestamp() * 1000), completion=at if says else "",
+            )
+        )  # fmt: skip
+    return Timeline.of_files(found)
 
 
 @pytest.mark.req("TS-17", "TS-19")
@@ -54,16 +78,101 @@ def instants_of(text):
 )
 def test_the_earliest_instant_to_retain(timeline, retained, reads, want):
     config = ServiceConfig(clean_commits_retained=retained)
-    found = earliest_to_retain(instants_of(timeline), config, datetime(2026, 1, 1), reads)
+    found = earliest_to_retain(instants_of(timeline), config, datetime(2026, 1, 1), UTC, reads)
     assert (found.time if found else None) == want
+
+
+@pytest.mark.req("TS-17", "TS-19")
+@pytest.mark.parametrize("says", [True, False])
+@pytest.mark.parametrize(
+    ("timeline", "retained", "want"),
+    [
+        ("01 02 03 04 05", 2, "04"),
+        ("01 02:06 03 04 05", 1, "02"),  # a moment ago the newest state was without it
+        ("01 02:06 03 04 05", 2, "02"),
+        ("01 02:06 03 04 05 07", 2, "02"),
+        ("01 02:06 03 04 05 07 08", 2, "07"),  # two states since
+        ("01:09 02:08 03 04 05 06", 1, "01"),
+        ("01:08 02:09 03 04 05 06", 1, "02"),
+        ("01:08 02:09 03 04 05 06", 2, "01"),
+        ("01 02:03 03 04 05", 2, "04"),
+        ("01 02:05 03 04 05", 1, "02"),  # as of the same moment as the newest
+        ("01 02- 03:07 04 05 06", 1, "01"),
+        ("01 02:07 03- 04 05 06", 1, "02"),
+        ("01:07 02", 2, None),
+    ],
+)
+def test_commits_count_by_completion_too(timeline, retained, want, says):
+    config = ServiceConfig(clean_commits_retained=retained)
+    timeline = completed_then(timeline, says=says)
+    found = earliest_to_retain(timeline, config, datetime(2026, 1, 2), UTC)
+    assert (found and found.time[8:10]) == want
+
+
+@pytest.mark.req("TS-19")
+@pytest.mark.parametrize("says", [True, False])
+@pytest.mark.parametrize(
+    ("timeline", "hours", "want"),
+    [
+        ("01 02 03 04 05", 3, "03"),
+        ("01 02:04 03 04 05", 3, "02"),
+        ("01 02:04 03 04 05", 1, "05"),
+        ("01 02:05 03- 04 05", 1, "02"),
+        ("01 02:05 03", 2, None),  # Apache Hudi cleans nothing where none was begun in these hours
+    ],
+)
+def test_hours_count_by_completion_too(timeline, hours, want, says):
+    config = ServiceConfig(clean_policy="KEEP_LATEST_BY_HOURS", clean_hours_retained=hours)
+    found = earliest_to_retain(completed_then(timeline, says=says), config, datetime(2026, 1, 1, 6), UTC)
+    assert (found and found.time[8:10]) == want
+
+
+@pytest.mark.parametrize("config", [{"clean_commits_retained": 2}, {"clean_policy": "KEEP_LATEST_BY_HOURS"}])
+def test_what_is_retained_is_never_less_than_what_apache_hudi_retains(config):
+    """Whatever the storage says of when files were modified, or where it says nothing."""
+    draw = random.Random(18)
+    for _ in range(200):
+        begun = [f"202601{day:02d}000000000" for day in range(1, 9)]
+        done = [
+            Instant(
+                t, COMMIT, COMPLETED, mtime_ms=draw.choice([0, draw.randrange(1767225600000, 1768000000000)])
+            )
+            for t in begun
+        ]
+        now = datetime(2026, 1, draw.randrange(1, 12))
+        asked = ServiceConfig(**config)
+        plain = done[-2] if "clean_commits_retained" in config else next(
+            (i for i in done if i.time >= format_instant(now - timedelta(hours=24))), None
+        )  # fmt: skip
+        found = retained_by_policy(done, asked, now, UTC)
+        assert (found is None) == (plain is None)
+        assert found is None or found <= plain
+
+
+@pytest.mark.parametrize(
+    ("first", "step", "want"),
+    [
+        (1767225600123, 0, 6),  # copied within a tick of the clock
+        (1767225600123, 4, 6),  # in the order of names
+        (1767225600000, 1000, 6),
+        (1767225600000, 0, 0),  # by the second: of these commits any may have been completed last
+    ],
+)
+def test_the_modification_times_of_a_copied_table_do_not_keep_all_commits(first, step, want):
+    commits = [
+        Instant(f"202601{day:02d}000000000", COMMIT, COMPLETED, mtime_ms=first + n * step)
+        for n, day in enumerate(range(1, 9))
+    ]
+    config = ServiceConfig(clean_commits_retained=2)
+    assert retained_by_policy(commits, config, datetime(2026, 1, 9), UTC) == commits[want]
 
 
 def test_hours_go_by_the_clock_of_the_table():
     config = ServiceConfig(clean_policy="KEEP_LATEST_BY_HOURS", clean_hours_retained=2)
     timeline = instants_of("20260101080000000c 20260101093000000c 20260101100000000c")
-    at = earliest_to_retain(timeline, config, datetime(2026, 1, 1, 11, 0))
+    at = earliest_to_retain(timeline, config, datetime(2026, 1, 1, 11, 0), UTC)
     assert at.time == "20260101093000000"
-    assert earliest_to_retain(timeline, config, datetime(2026, 1, 2)) is None
+    assert earliest_to_retain(timeline, config, datetime(2026, 1, 2), UTC) is None
 
 
 def test_limits_that_contradict_are_refused(table):

@@ -54,7 +54,7 @@ from hudi_timeline.reading.plan import FILES_SCHEMA, INCREMENTAL, FileDecision, 
 from hudi_timeline.reading.snapshot_query import START, distinct, plan_files_table
 from hudi_timeline.reading.stability import open_writes
 from hudi_timeline.reading.time_travel import completed_by, first_open_write, has_archive, oldest_whole
-from hudi_timeline.timeline.active_timeline import modified_at
+from hudi_timeline.timeline.active_timeline import completed_at
 from hudi_timeline.timeline.archived_timeline import archived_instants, archived_write_between
 from hudi_timeline.timeline.instant import WRITE_ACTIONS, Instant, parse_instant, zone_of
 from hudi_timeline.timeline.lsm_timeline import history_instants
@@ -263,7 +263,7 @@ def completion_times(snapshot: TableSnapshot) -> dict[Instant, str]:
     """
     zone = zone_of(snapshot.config.timezone)
     writes = snapshot.timeline.completed_writes()
-    return {i: i.completion or modified_at(i, zone) for i in writes if i.completion or _at_rest(snapshot, i)}
+    return {i: completed_at(i, zone) for i in writes if i.completion or _at_rest(snapshot, i)}
 
 
 def _at_rest(snapshot: TableSnapshot, instant: Instant) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -127,13 +128,16 @@ def stability_of(source: _Source) -> Stability:
 
 
 class Read(Protocol):
-    """A read with its table's URI and the instant of its snapshot ("" before the first)."""
+    """A read with its table's URI, its snapshot and the instant of it ("" before the first)."""
 
     @property
     def table_uri(self) -> str: ...
 
     @property
     def as_of(self) -> str: ...
+
+    @property
+    def snapshot(self) -> TableSnapshot: ...
 
 
 _open: weakref.WeakSet[Read] = weakref.WeakSet()
@@ -146,10 +150,25 @@ def register_read(read: Read) -> None:
         _open.add(read)
 
 
-def instants(table_uri: str) -> list[str]:
-    """Instants of a table's registered reads."""
+def instants(table_uri: str, commits: Sequence[Instant]) -> list[str]:
+    """Times up to which a table's registered reads count all commits.
+
+    That is before the instant of the snapshot where an older one was completed since.
+
+    Args:
+        commits: the completed writes now, oldest first.
+    """
     with _lock.threads:
-        return [r.as_of for r in _open if r.table_uri == table_uri and r.as_of]
+        reads = [r for r in _open if r.table_uri == table_uri and r.as_of]
+    return [_whole_until(r, commits) for r in reads]
+
+
+def _whole_until(read: Read, commits: Sequence[Instant]) -> str:
+    seen = {i.time for i in read.snapshot.instants}
+    late = next((i.time for i in commits if i.time not in seen), None)
+    if late is None or late > read.as_of:
+        return read.as_of
+    return str(int(late) - 1).zfill(len(late))  # not of a clock, but before it as text
 
 
 __all__ = ["OpenWrite", "Stability", "open_writes", "stability_of"]

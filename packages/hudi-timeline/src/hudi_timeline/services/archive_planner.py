@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import cache
 from typing import Any
 
@@ -94,7 +94,7 @@ def make_plan(snapshot: TableSnapshot, config: ServiceConfig) -> ArchivePlan:
     timeline = snapshot.timeline
     if not wants_archive(timeline, config):
         return ArchivePlan()
-    least, most = limits(timeline, config)
+    least, most = limits(timeline, config, zone_of(snapshot.config.timezone))
     chosen: list[Instant] = []
     for action in _BY_THEMSELVES:
         done = _completed(timeline, action)
@@ -124,10 +124,10 @@ def _needed_by_metadata_table(snapshot: TableSnapshot) -> str | None:
     return open_own(snapshot.storage).last_compaction
 
 
-def limits(timeline: Timeline, config: ServiceConfig) -> tuple[int, int]:
+def limits(timeline: Timeline, config: ServiceConfig, zone: tzinfo | None) -> tuple[int, int]:
     """Number of commits to keep, and the number that triggers archival."""
     least, most = config.archive_min_commits, config.archive_max_commits
-    retained = _retained(timeline, config)
+    retained = _retained(timeline, config, zone)
     if retained is None:
         return least, most
     needed = sum(i.time > retained.time for i in timeline.completed_writes()) + 2
@@ -135,14 +135,14 @@ def limits(timeline: Timeline, config: ServiceConfig) -> tuple[int, int]:
     return least + more, most + more
 
 
-def _retained(timeline: Timeline, config: ServiceConfig) -> Instant | None:
+def _retained(timeline: Timeline, config: ServiceConfig, zone: tzinfo | None) -> Instant | None:
     """Oldest commit retained by the cleaning policy; hours count from the newest commit."""
     commits = timeline.completed_writes()
     try:
         newest = parse_instant(commits[-1].time)
     except (IndexError, ValueError):  # no commit, or a bootstrap's
         return None
-    chosen = retained_by_policy(commits, config, newest)
+    chosen = retained_by_policy(commits, config, newest, zone)
     return chosen if config.clean_policy == KEEP_HOURS else before_pending(timeline, chosen, WRITE_ACTIONS)
 
 
@@ -157,7 +157,9 @@ def _commits(snapshot: TableSnapshot, config: ServiceConfig) -> list[Instant]:
         bounds.append(saved[0])
     # Savepointed commits count among those that stay: with several of them the count alone would take newer ones away
     # (Apache Hudi does), up to the newest.
-    retained = _retained(timeline, config) or timeline.completed_writes()[-1]
+    retained = (
+        _retained(timeline, config, zone_of(snapshot.config.timezone)) or timeline.completed_writes()[-1]
+    )
     bound = min([*bounds, retained.time])
     return [i for i in timeline.completed_writes() if i.time < bound and i.time not in saved]
 

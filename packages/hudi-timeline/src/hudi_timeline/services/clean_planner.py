@@ -5,13 +5,16 @@ instant to retain and the one before it, so that a query at that instant can be 
 versions the newest few.  Whatever the policy: files of savepoints, slices that a pending compaction needs, and
 what reads of this process that were begun before are made of.
 
+Commits and hours count by the time of the instant, as in Apache Hudi, and by that of completion too: what a write
+that took long replaced was the newest state until a moment ago.
+
 Source: CleanPlanner and CleanerUtils of Apache Hudi 0.15.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 
 from hudi_format.storage.protocol import FileInfo
 from hudi_timeline.file_system_view.archived_replacements import archived_left
@@ -24,7 +27,7 @@ from hudi_timeline.options.service_config import KEEP_COMMITS, KEEP_HOURS, KEEP_
 from hudi_timeline.services.pending_cleans import last_clean
 from hudi_timeline.services.savepoints import savepointed_files, savepoints
 from hudi_timeline.timeline.action_metadata import CleanMetadata, CleanPlan
-from hudi_timeline.timeline.active_timeline import Timeline, modified_at
+from hudi_timeline.timeline.active_timeline import Timeline, completed_at
 from hudi_timeline.timeline.instant import (
     COMPACTION,
     REPLACE_COMMIT,
@@ -55,7 +58,7 @@ def make_clean_plan(
     Args:
         snapshot: the table now.
         now: the wall clock in the table's time zone.
-        open_reads: instants that reads of this process stand for.
+        open_reads: times up to which reads of this process count all commits.
         archived: the file groups whose replacement was archived before their files were deleted; looked for where it
             is not given.
 
@@ -65,7 +68,8 @@ def make_clean_plan(
     timeline, storage = snapshot.timeline, snapshot.storage
     commits = timeline.completed_writes()
     by_versions = config.clean_policy == KEEP_VERSIONS
-    earliest = None if by_versions else earliest_to_retain(timeline, config, now, open_reads)
+    zone = zone_of(snapshot.config.timezone)
+    earliest = None if by_versions else earliest_to_retain(timeline, config, now, zone, open_reads)
     spared = tuple(savepoints(timeline))
     empty = CleanPlan(config.clean_policy, earliest, commits[-1].time if commits else "", savepoints=spared)
     if not commits or (earliest is None and not by_versions):
@@ -92,7 +96,11 @@ def make_clean_plan(
 
 
 def earliest_to_retain(
-    timeline: Timeline, config: ServiceConfig, now: datetime, open_reads: Iterable[str] = ()
+    timeline: Timeline,
+    config: ServiceConfig,
+    now: datetime,
+    zone: tzinfo | None,
+    open_reads: Iterable[str] = (),
 ) -> Instant | None:
     """Oldest commit to stay readable under the policy; None for all.
 
@@ -100,21 +108,58 @@ def earliest_to_retain(
     """
     commits = timeline.completed_writes()
     kinds = WRITE_ACTIONS | {COMPACTION}
-    chosen = before_pending(timeline, retained_by_policy(commits, config, now), kinds)
+    chosen = before_pending(timeline, retained_by_policy(commits, config, now, zone), kinds)
     oldest = min(open_reads, default=None)
     if chosen is not None and oldest is not None and chosen.time > oldest:
         chosen = max((i for i in commits if i.time <= oldest), default=None)
     return chosen
 
 
-def retained_by_policy(commits: Sequence[Instant], config: ServiceConfig, now: datetime) -> Instant | None:
-    """Oldest completed commit retained by a policy of commits or hours; None for all."""
+def retained_by_policy(
+    commits: Sequence[Instant], config: ServiceConfig, now: datetime, zone: tzinfo | None
+) -> Instant | None:
+    """Oldest completed commit retained by a policy of commits or hours; None for all.
+
+    Of those that were begun last and of those that were completed last.  All commits that a snapshot lacks are of
+    later completions, so that the slices since the oldest of these, and the one before, have what it reads.
+
+    Args:
+        commits: oldest first.
+        now: in `zone`, the table's.
+    """
+    done = {i: completed_at(i, zone) for i in commits}
     if config.clean_policy == KEEP_HOURS:
         since = format_instant(now - timedelta(hours=config.clean_hours_retained))
-        return next((i for i in commits if i.time >= since), None)
-    if config.clean_policy == KEEP_COMMITS and len(commits) > config.clean_commits_retained:
-        return commits[len(commits) - config.clean_commits_retained]
-    return None
+        begun = next((i for i in commits if i.time >= since), None)
+        lately = {i for i in commits if done[i] >= since}
+    elif config.clean_policy == KEEP_COMMITS and len(commits) > config.clean_commits_retained:
+        begun = commits[len(commits) - config.clean_commits_retained]
+        since = sorted(done.values())[-config.clean_commits_retained]
+        lately = {i for i in _overtaken(done) if done[i] >= since}
+    else:
+        return None
+    if begun is None:  # Apache Hudi then cleans nothing
+        return None
+    return next((i for i in commits if i in lately or i == begun), begun)
+
+
+def _overtaken(done: Mapping[Instant, str]) -> list[Instant]:
+    """Commits before whose completion one was completed that was begun after them.
+
+    No other is among those completed last without being among those begun last.  Where a table was copied, the storage
+    tells the time of the copy: in the order of the files' names, or one time for all of them.
+
+    Args:
+        done: completion times, of the oldest instant first.
+    """
+    found = []
+    first = ""
+    for instant, at in reversed(list(done.items())):
+        # Storage may tell no more than the second; of one time there any may be the last.
+        if first and (first < at or (first == at and at.endswith("000"))):
+            found.append(instant)
+        first = min(first or at, at)
+    return found
 
 
 def before_pending(timeline: Timeline, chosen: Instant | None, kinds: Set[str]) -> Instant | None:
@@ -140,7 +185,7 @@ def _touched(
     zone = zone_of(snapshot.config.timezone)
     for instant in timeline.completed_writes():
         # Apache Hudi takes an instant before it shows it: a cleaning may have been past one that was not there yet.
-        late = (instant.completion or modified_at(instant, zone)) >= last.start
+        late = completed_at(instant, zone) >= last.start
         if instant.time >= earliest.time:
             continue
         if late or last.earliest_to_retain <= instant.time:

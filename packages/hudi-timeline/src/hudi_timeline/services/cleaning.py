@@ -115,7 +115,7 @@ def wants_clean(context: ServiceContext, snapshot: TableSnapshot, config: Servic
         return True
     if config.clean_policy != KEEP_VERSIONS:
         clock = _clock(context, time.time)
-        if earliest_to_retain(timeline, config, clock) is None:
+        if earliest_to_retain(timeline, config, clock, zone_of(context.table.timezone)) is None:
             return False
     return is_due(last_clean(context.storage, timeline), timeline, config)
 
@@ -204,7 +204,7 @@ def _plan(
     if only_if_due and not is_due(last_clean(storage, timeline), timeline, config):
         return CleanPlan(config.clean_policy)
     clock = _clock(context, now)
-    reads = stability.instants(storage.uri)
+    reads = stability.instants(storage.uri, timeline.completed_writes())
     archived = archived_left(snapshot)
     if locked and archived.mark and not archived.groups:
         _leave_mark(context, archived.mark)

@@ -376,6 +376,14 @@ def modified_at(instant: Instant, zone: tzinfo | None) -> str:
     return format_instant(datetime.fromtimestamp(instant.mtime_ms / 1000, zone))
 
 
+def completed_at(instant: Instant, zone: tzinfo | None) -> str:
+    """Completion time of a completed instant, as an instant time of the table's zone.
+
+    Before version 8 the modification time of its file is all that says it; its own time where the storage knows none.
+    """
+    return instant.completion or (modified_at(instant, zone) if instant.mtime_ms else instant.time)
+
+
 def completion_ms(instant: Instant, zone: tzinfo | None) -> int:
     """Completion time in milliseconds since 1970.
 

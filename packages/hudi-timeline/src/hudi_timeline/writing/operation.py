@@ -44,7 +44,7 @@ from hudi_timeline.options import parse_write_options
 from hudi_timeline.services import inline_services
 from hudi_timeline.services.buckets.clustering_plans import refuse_planned_buckets
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.timeline.active_timeline import Timeline, modified_at
+from hudi_timeline.timeline.active_timeline import Timeline, completed_at
 from hudi_timeline.timeline.instant import zone_of
 from hudi_timeline.transaction import conflict_resolution, orphans, overwrite
 from hudi_timeline.transaction.commit_callback import Callback, CommitNotice, callback_of, tell
@@ -409,7 +409,7 @@ def _completion(storage: Storage, instant: str, table: TableConfig, timeline: Ti
         log.warning("%s: the timeline cannot be read after the commit", storage.uri, exc_info=True)
         return ""
     found = timeline.find(instant)
-    return "" if found is None else found.completion or modified_at(found, zone_of(table.timezone))
+    return "" if found is None else completed_at(found, zone_of(table.timezone))
 
 
 def _nothing(run: _Run, warnings: tuple[str, ...] = ()) -> CommitResult:

@@ -69,7 +69,7 @@ def test_each_folder_is_asked_for_once(table, requests):
 
 @pytest.mark.req("CC-01", "QR-13")
 def test_a_state_that_was_cleaned_is_refused(table, monkeypatch):
-    monkeypatch.setattr(stability, "instants", lambda uri: [])  # as in another process
+    monkeypatch.setattr(stability, "instants", lambda *_: [])  # as in another process
     scan = table.read()
     for ts in range(10, 16):
         table.upsert(rows(ts), options=HARD)
