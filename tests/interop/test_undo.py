@@ -256,3 +256,42 @@ def test_apache_hudi_runs_a_compaction_that_we_rolled_back(made, tmp_path):
         made.apache.read(path), HudiTable.open(str(path)).read(meta_columns=True).to_arrow(), ["k"]
     )
     assert sorted(before.column("v").to_pylist()) == sorted(made.apache.read(path).column("v").to_pylist())
+
+
+@pytest.mark.req("RC-01", "TM-20")
+@pytest.mark.parametrize("name", [MOR, COW])
+def test_apache_hudi_takes_our_rollback_of_a_write_whose_tasks_write_only_afterwards(made, tmp_path, name):
+    """Partitions without files in the rollback's metadata, and late files that an archival of ours undoes."""
+    path = made.copy(name, tmp_path / "t")
+    last = commits(path)[-1]
+    (completed,) = (path / ".hoodie").glob(f"{last}.*commit")
+    stats = [s for of in json.loads(completed.read_bytes())["partitionToWriteStats"].values() for s in of]
+    late = {s["path"]: (path / s["path"]).read_bytes() for s in stats}
+    completed.unlink()
+    for file in late:
+        (path / file).unlink()
+        (path / file).with_name(f".{(path / file).name}.crc").unlink(missing_ok=True)
+    assert HudiTable.open(str(path)).rollback().undone == (last,)
+    said = record(path, "rollback", "HoodieRollbackMetadata")["partitionMetadata"]
+    assert {p: of["successDeleteFiles"] for p, of in said.items()} == {"a": []}
+    for file, content in late.items():
+        (path / file).write_bytes(content)
+    own = {"hoodie.metadata.compact.max.delta.commits": "1", "hoodie.parquet.small.file.limit": "0"}
+    for step in range(3, 8):
+        made.write(path, name, step, range(2), **own)
+    before = made.apache.read(path)
+    assert "2" not in before.column("v").to_pylist()
+    short = {
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.cleaner.commits.retained": "1",
+        "hoodie.compact.inline.max.delta.commits": "1",
+    }
+    assert HudiTable.open(str(path)).archive(options=short).plan
+    assert HudiTable.open(str(path)).timeline.first_active > last
+    assert_same_rows(made.apache.read(path), before, ["k"])
+    assert_same_rows(HudiTable.open(str(path)).read(meta_columns=True).to_arrow(), before, ["k"])
+    made.write(path, name, 9, range(3), **own)
+    assert_same_rows(
+        HudiTable.open(str(path)).read(meta_columns=True).to_arrow(), made.apache.read(path), ["k"]
+    )

@@ -119,7 +119,7 @@ def _planned(
         plan = make_plan(snapshot, config)
         if plan:
             # Once instants before it are archived, a file of a write that was rolled back would count as committed.
-            orphans.remove_late_files(snapshot)
+            orphans.remove_late_files(snapshot, plan.files)
         try:
             return plan, [archive_entry(context.storage, context.table, f) for f in plan.files]
         except FileNotFoundError as e:

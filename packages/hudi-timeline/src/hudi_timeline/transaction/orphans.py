@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 
 from hudi_format.errors import HudiError
-from hudi_format.file_names import META_DIR, PARTITION_METADATA, parse_data_file
+from hudi_format.file_names import META_DIR, PARTITION_METADATA, parse_cdc_file, parse_data_file
 from hudi_format.fork_safe import cached_property
 from hudi_format.keygen.partition_path import is_safe
-from hudi_format.storage.protocol import Storage
+from hudi_format.log.reader import LogFileReader
+from hudi_format.model import LogFile, join_path
+from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline import table_config
 from hudi_timeline.concurrency import heartbeat, markers, precedence
-from hudi_timeline.file_system_view.listing import list_partition_files
+from hudi_timeline.file_system_view.listing import list_partition_files, walk
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
-from hudi_timeline.timeline.action_metadata import InstantName, RollbackMetadata, read_action
+from hudi_timeline.timeline.action_metadata import InstantName, RollbackMetadata, RollbackRequest, read_action
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.archived_timeline import archived_actions
-from hudi_timeline.timeline.instant import CLUSTERING, COMPACTION, LOG_COMPACTION, ROLLBACK
+from hudi_timeline.timeline.instant import CLUSTERING, COMPACTION, LOG_COMPACTION, ROLLBACK, Instant
 from hudi_timeline.transaction import rollback_executor
+from hudi_timeline.transaction.rollback_plan import CLOCK_SLACK_MS
 
 # `LocalStorage` names them so; other stores write in one step.
 _TEMPORARY = re.compile(r"^\.(?P<name>.+)\.[0-9a-f]{32}\.tmp$")
@@ -96,39 +100,113 @@ class _Undone:
         return frozenset(i.time for i in named) - again
 
 
-def remove_late_files(snapshot: TableSnapshot) -> list[str]:
-    """Remove files that came after the rollback of their write; returns their paths.
+def remove_late_files(snapshot: TableSnapshot, leaving: Collection[Instant] = ()) -> list[str]:
+    """Undo files that came after the rollback of their write; returns their paths.
 
-    A process that was stopped between the marker of a file and the file, and killed right after it, leaves one that no
-    marker tells of.  Nobody reads it while the timeline begins before its instant: called under the table's lock,
-    before instants are archived.  They are looked for where the rollbacks of the timeline have deleted files, and only
-    while the timeline begins before: what is older may be that of an execution at the same instant that was archived,
-    or of a slice that others have written to.
+    Tasks of a writer may outlive its rollback, and no marker needs to tell of their files: one was stopped between the
+    marker and the file, or asked the timeline server for the marker.  Nobody reads the file while the timeline begins
+    before its instant: called under the table's lock, before instants are archived.
+
+    They are looked for where the rollbacks of the timeline have deleted files, or say that the write was to write; in
+    the whole table where a rollback says nothing of that, once: when it, or the instant that it undid, is about to
+    leave the timeline.  And only while the timeline begins before: what is older may be that of an execution at the
+    same instant that was archived, or of a slice that others have written to.
+
+    Args:
+        leaving: the files of instants that are archived next.
+
+    Raises:
+        CorruptFileError, MissingFileError: a commit cannot be read, or a log file.
     """
     storage, timeline = snapshot.storage, snapshot.timeline
     there = {i.time for i in timeline.instants}
-    undone: dict[str, set[str]] = {}
-    for instant in timeline.of(ROLLBACK):
-        try:
-            did = read_action(storage, instant) if instant.completed else None
-        except HudiError:  # it says nothing, and archives as such
-            continue
-        if isinstance(did, RollbackMetadata):
-            times = {t for t in did.commits if t > timeline.first_active} - there
-            for partition in filter(is_safe, did.partitions if times else ()):
-                undone.setdefault(partition, set()).update(times)
-    late: list[tuple[str, str]] = []
-    for partition, entries in list_partition_files(storage, undone).items():
-        for entry in entries:
-            file = parse_data_file(partition, entry.name)
-            if file is not None and file.instant in undone[partition]:
-                late.append((file.instant, file.path))
-    if late:
-        known = _Undone(storage, timeline)
-        late = [(time_, path) for time_, path in late if time_ in known]
-    paths = [path for _, path in late]
-    rollback_executor.delete_files(storage, paths)
-    return paths
+    known = _Undone(storage, timeline)
+    for time_ in markers.list_instants(storage):
+        if time_ not in there and time_ in known:
+            rollback_executor.remove_leftovers(storage, time_)
+    places = _Places.of(snapshot, leaving)
+    found: list[tuple[str, RollbackRequest]] = []
+    logs: list[tuple[LogFile, set[str]]] = []
+    for partition, entries in places.listing(storage).items():
+        times = places.times_in(partition)
+        for entry in entries if times else ():
+            file = parse_data_file(partition, entry.name, entry.size)
+            if file is not None and file.instant in times:
+                path = f"{storage.uri}/{file.path}"
+                found.append((file.instant, RollbackRequest(partition, file.file_id, file.instant, (path,))))
+            elif isinstance(file, LogFile) and parse_cdc_file(partition, entry.name) is None:
+                lately = {t for t in times if not 0 < entry.mtime_ms < places.since[t] - CLOCK_SLACK_MS}
+                if lately:
+                    logs.append((file, lately))
+    if logs:
+        commits = snapshot.commits.files(timeline.completed_writes())
+        written = {f.path for commit in commits for f in commit.files}
+        for log, lately in logs:
+            if log.path not in written:
+                found += _late_blocks(storage, log, lately)
+    late = [(time_, request) for time_, request in found if time_ in known]
+    for undone in dict.fromkeys(time_ for time_, _ in late):
+        rollback_executor.undo_late(storage, undone, tuple(r for time_, r in late if time_ == undone))
+    names = ((r.partition, n) for _, r in late for n in (*r.files, *r.log_blocks))
+    return sorted(join_path(partition, name.rpartition("/")[2]) for partition, name in names)
+
+
+@dataclass
+class _Places:
+    """Where files may come after a rollback.
+
+    Attributes:
+        named: instants that were undone by partition.
+        anywhere: those of which no rollback names a partition.
+        since: when they were undone, in milliseconds since 1970.
+    """
+
+    named: dict[str, set[str]] = field(default_factory=dict)
+    anywhere: set[str] = field(default_factory=set)
+    since: dict[str, int] = field(default_factory=dict)
+
+    @staticmethod
+    def of(snapshot: TableSnapshot, leaving: Collection[Instant]) -> _Places:
+        storage, timeline = snapshot.storage, snapshot.timeline
+        there = {i.time for i in timeline.instants}
+        gone = {f.path for f in leaving}
+        next_active = Timeline.of_files(f for f in timeline.files if f.path not in gone).first_active
+        out = _Places()
+        for rollback in timeline.of(ROLLBACK):
+            try:
+                did = read_action(storage, rollback) if rollback.completed else None
+            except HudiError:  # it says nothing, and archives as such
+                continue
+            times = set(did.commits) if isinstance(did, RollbackMetadata) else set()
+            times = {t for t in times if t > timeline.first_active} - there
+            if not times or not isinstance(did, RollbackMetadata):
+                continue
+            for time_ in times:
+                out.since.setdefault(time_, rollback.mtime_ms)
+            partitions = list(filter(is_safe, did.partitions))
+            for partition in partitions:
+                out.named.setdefault(partition, set()).update(times)
+            if not partitions and (rollback.path in gone or any(t < next_active for t in times)):
+                out.anywhere |= times
+        return out
+
+    def listing(self, storage: Storage) -> Mapping[str, Sequence[FileInfo]]:
+        return walk(storage) if self.anywhere else list_partition_files(storage, self.named)
+
+    def times_in(self, partition: str) -> set[str]:
+        return self.named.get(partition, set()) | self.anywhere
+
+
+def _late_blocks(storage: Storage, log: LogFile, times: Set[str]) -> list[tuple[str, RollbackRequest]]:
+    """Blocks of these instants in a log file of another write's slice, unless a command block takes them back."""
+    with LogFileReader.open(storage, log.path) as reader:
+        holding = {b.instant for b in reader.blocks if not b.is_rollback} & times
+    request = RollbackRequest(log.partition, log.file_id, log.instant, log_blocks={log.name: log.size})
+    return [
+        (t, request)
+        for t in sorted(holding)
+        if not rollback_executor.is_taken_back(storage, request, [log.name], t)
+    ]
 
 
 def remove_heartbeats(

@@ -20,8 +20,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from hudi_format import properties
-from hudi_format.errors import MissingFileError, OptionError, UnsupportedError
+from hudi_format.errors import CorruptFileError, MissingFileError, OptionError, UnsupportedError
 from hudi_format.file_names import PARTITION_METADATA, log_file_name, parse_base_file, parse_log_file
+from hudi_format.keygen.partition_path import is_safe
 from hudi_format.log.reader import LogFileReader
 from hudi_format.log.writer import LogWriter
 from hudi_format.model import LogFile, join_path
@@ -40,6 +41,7 @@ from hudi_timeline.timeline.action_metadata import (
     RolledBackPartition,
     render_action,
 )
+from hudi_timeline.timeline.commit_metadata import parse_commit
 from hudi_timeline.timeline.instant import (
     COMMIT,
     COMPACTION,
@@ -199,22 +201,29 @@ def _withdraw_plan(storage: Storage, rollback: Instant) -> None:
 
 
 def remove_leftovers(storage: Storage, instant: str) -> None:
-    """Undo the files in markers of an instant that left the timeline.
-
-    A block that such a task appended to another write's log file gets a command block after it: nobody reads it now,
-    but instants that the timeline was archived past count as completed.
-    """
+    """Undo the files in markers of an instant that left the timeline."""
     if markers.has_markers(storage, instant):
-        plan = RollbackPlan(InstantName(instant, COMMIT), by_markers(storage, instant))
-        commands = command_requests(plan)
-        delete_files(storage, paths_to_delete(plan))
-        for request in commands:
-            names = (path.rpartition("/")[2] for path in request.log_blocks)
-            holding = [n for n in names if _holds_block_of(storage, join_path(request.partition, n), instant)]
-            if holding and not _is_taken_back(storage, request, holding, instant):
-                append_command(storage, request, instant, instant)
+        undo_late(storage, instant, by_markers(storage, instant))
         markers.delete(storage, instant)
     heartbeat.delete(storage, instant)
+
+
+def undo_late(storage: Storage, instant: str, requests: tuple[RollbackRequest, ...]) -> None:
+    """Undo files of an instant that left the timeline.
+
+    A block that a task appended to another write's log file gets a command block after it: nobody reads it now,
+    but instants that the timeline was archived past count as completed.
+    """
+    plan = RollbackPlan(InstantName(instant, COMMIT), requests)
+    commands = command_requests(plan)
+    delete_files(storage, paths_to_delete(plan))
+    for request in commands:
+        names = (path.rpartition("/")[2] for path in request.log_blocks)
+        holding = [n for n in names if _holds_block_of(storage, join_path(request.partition, n), instant)]
+        if holding and not is_taken_back(storage, request, holding, instant):
+            append_command(storage, request, instant, instant)
+    # Those of the command blocks.
+    markers.delete(storage, instant)
 
 
 def _holds_block_of(storage: Storage, path: str, instant: str) -> bool:
@@ -224,7 +233,7 @@ def _holds_block_of(storage: Storage, path: str, instant: str) -> bool:
         return any(b.instant == instant for b in reader.blocks)
 
 
-def _is_taken_back(storage: Storage, request: RollbackRequest, holding: Sequence[str], instant: str) -> bool:
+def is_taken_back(storage: Storage, request: RollbackRequest, holding: Sequence[str], instant: str) -> bool:
     """Whether a command block follows the blocks of an instant in these log files."""
     last = max(f.version for n in holding if (f := parse_log_file(request.partition, n)) is not None)
     for entry in storage.list(request.partition):
@@ -284,11 +293,13 @@ class InstantRollback:
         files: names of the files that were deleted, by partition.
         commands: sizes of the log files with command blocks, by partition and path.
         logs: what the plan said of the log files whose blocks were taken back, by partition.
+        announced: the partitions that its inflight file names: tasks that outlive the rollback may write there yet.
     """
 
     files: Mapping[str, Sequence[str]] = field(default_factory=dict)
     commands: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     logs: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    announced: frozenset[str] = frozenset()
 
     @property
     def deleted(self) -> int:
@@ -347,6 +358,7 @@ def undo(storage: Storage, plan: RollbackPlan, at: str, *, keep_request: bool = 
     """
     target, files, requests = target_of(plan), files_to_delete(plan), command_requests(plan)
     states = _instant_files(storage, target)
+    announced = frozenset() if COMPLETED in states else _announced(storage, states.get(INFLIGHT, ()))
     # Once the lock is another's, a plan that is run again has files of the same names on the timeline.
     verify_held()
     for name in states.get(COMPLETED, ()):
@@ -369,7 +381,18 @@ def undo(storage: Storage, plan: RollbackPlan, at: str, *, keep_request: bool = 
             continue
         for name in states.get(state, ()):
             storage.delete(f".hoodie/{name}")
-    return InstantRollback(files, commands, logs)
+    return InstantRollback(files, commands, logs, announced)
+
+
+def _announced(storage: Storage, inflight: Sequence[str]) -> frozenset[str]:
+    """Partitions that an inflight file names; none where it says nothing, as after a bulk insert."""
+    found: set[str] = set()
+    for name in inflight:
+        try:
+            found.update(parse_commit(storage.read(f".hoodie/{name}")).partition_to_stats)
+        except (FileNotFoundError, CorruptFileError):
+            continue  # empty, or of an action whose inflight file holds something else
+    return frozenset(filter(is_safe, found))
 
 
 def _instant_files(storage: Storage, target: InstantName) -> dict[str, list[str]]:
@@ -450,7 +473,7 @@ def rollback_metadata(
             command_logs=undone.commands.get(p, {}),
             logs_of_failed=undone.logs.get(p, {}),
         )
-        for p in sorted({*undone.files, *undone.commands, *undone.logs})
+        for p in sorted({*undone.files, *undone.commands, *undone.logs, *undone.announced})
     }
     return RollbackMetadata(at, took_ms, undone.deleted, (target.time,), partitions, (target,))
 

@@ -34,8 +34,8 @@ from hudi_timeline.timeline.instant import (
     Instant,
 )
 
-# Files changed within so long before a write was requested are looked into too: clocks of stores and writers differ.
-_CLOCK_SLACK_MS = 10 * 60_000
+CLOCK_SLACK_MS = 10 * 60_000
+"""Files changed so long before a write was requested are looked into too: clocks of stores and writers differ."""
 
 _FILE_ID = re.compile(r"[^_/\\]{1,200}\Z")
 _INSTANT = re.compile(r"[0-9]{1,20}\Z")
@@ -205,7 +205,7 @@ def _with_blocks_of(storage: Storage, timeline: Timeline, files: Files, instant:
             log = parse_log_file(partition, entry.name, entry.size)
             if log is None or log.instant >= instant.time:
                 continue
-            if entry.mtime_ms and entry.mtime_ms < began - _CLOCK_SLACK_MS:
+            if entry.mtime_ms and entry.mtime_ms < began - CLOCK_SLACK_MS:
                 continue
             with LogFileReader.open(storage, log.path) as reader:
                 if any(b.instant == instant.time for b in reader.blocks):

@@ -185,11 +185,11 @@ def _check_strangers(facts: TableState, report: VerifyReport) -> None:
 
 
 def _is_unarchived(facts: TableState, time: str) -> bool:
-    """Whether the archive, although it reaches back, lacks a write at that time."""
+    """Whether the archive lacks a write at that time, although it reaches back or the write was undone."""
     archived = facts.archived
-    return (
-        archived.problem is None and bool(archived.oldest) and archived.oldest < time not in archived.writes
-    )
+    if archived.problem is not None or not archived.oldest or time in archived.writes:
+        return False
+    return archived.oldest < time or time in archived.removed.targets or time in removed_files(facts).targets
 
 
 def _check_replaced(facts: TableState, report: VerifyReport) -> None:
