@@ -12,7 +12,7 @@ spec "Metadata table", section 10.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -37,6 +37,7 @@ from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, open_snapshot
 from hudi_timeline.metadata_config import FOLDER
 from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.instant import Instant
 
 # What the metadata table does for itself up to version 6: compaction 001, clean 002, restore 003, indexing 004, log
 # compaction 005, rollback 006; initialisation of partitions from 010 on.
@@ -90,8 +91,30 @@ def partition_slices(own: TableSnapshot, partition: str) -> list[FileSlice]:
     bases, logs = files_by_group(listing)
     times = [f.instant for of in bases.values() for f in of] + [f.instant for of in logs.values() for f in of]
     first = min(times, default="")
-    since = Timeline.of_files(i for i in own.timeline.instants if i.time >= first)
+    before = _before_making(own, partition, first, {e.name for e in listing[partition]})
+    since = Timeline.of_files(i for i in own.timeline.instants if i.time >= first and i not in before)
     return merged_slices(own.with_timeline(since), listing)[0]
+
+
+def _before_making(own: TableSnapshot, partition: str, first: str, names: Set[str]) -> frozenset[Instant]:
+    """Later instants than that of a partition's making that were completed before it, and whose files are gone.
+
+    Apache Hudi 1.2 makes an index anew after a restore, at an older instant than those that wrote to it.  Of writes
+    beside an indexing, which are completed before it too, the files are there.
+
+    Args:
+        first: the oldest instant of the partition's files.
+        names: of these files.
+    """
+    writes = own.timeline.completed_writes()
+    made = next((i.completion for i in writes if i.time == first), "")
+    before = [i for i in writes if i.time > first and i.completion and i.completion < made]
+    written = zip(before, own.commits.files(before), strict=True)
+    return frozenset(
+        i
+        for i, commit in written
+        if not any(f.partition == partition and f.path.rpartition("/")[2] in names for f in commit.files)
+    )
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from hudi_timeline.verify.findings import VerifyReport
 from hudi_timeline.verify.table_state import (
     Removed,
     TableState,
-    beginning_of,
+    is_of_earlier_partition,
     is_old,
     live_files,
 )
@@ -106,7 +106,7 @@ def _check_written(facts: TableState, report: VerifyReport) -> None:
                            size=there, committed=size)  # fmt: skip
             continue
         partition, _, name = path.rpartition("/")
-        if facts.is_metadata and instant.time < beginning_of(facts, partition):
+        if facts.is_metadata and is_of_earlier_partition(facts, partition, instant):
             continue  # an index that was dropped, or is built anew: its folder is removed without a cleaning
         if live is None:
             live = live_files(facts)

@@ -342,3 +342,16 @@ def beginning_of(facts: TableState, partition: str) -> str:
     names = [f.name for f in facts.partitions.get(partition, ())]
     found = [parse_base_file(partition, n) or parse_log_file(partition, n) for n in names]
     return min((f.instant for f in found if f is not None), default=_NEVER)
+
+
+def is_of_earlier_partition(facts: TableState, partition: str, instant: Instant) -> bool:
+    """Whether a write to a metadata partition was completed before that was made anew.
+
+    The partition may be made at an older instant than those of its last one, as Apache Hudi does after a restore: what
+    was completed before counts then, where names of files say when that was.
+    """
+    beginning = beginning_of(facts, partition)
+    if instant.time < beginning:
+        return True
+    made = next((i for i in facts.commits if i.time == beginning), None)
+    return made is not None and bool(instant.completion) and instant.completion < made.completion
