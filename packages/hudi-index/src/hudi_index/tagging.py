@@ -52,8 +52,10 @@ STORED_IN = "_hudi_stored_in"
 
 # A base file and the number of its partition.
 _Candidate: TypeAlias = tuple[int, BaseFile]
-# Local files that a thread looks into before it takes the next ones.
+# Local files that a thread looks into before it takes the next ones, and how many times at least files are taken where
+# there are as many: of 20 large files in groups of 8, one of two threads would get 12.
 _AT_ONCE = 8
+_LEAST_PARTS = 32
 
 
 @dataclass(frozen=True)
@@ -383,7 +385,7 @@ def _in_all(
     pool: ThreadPoolExecutor,
 ) -> list[KeyMatches]:
     """Matches in each file, in order; local files in groups, as one takes 0.1 ms."""
-    step = _AT_ONCE if storage.is_local else 1
+    step = min(_AT_ONCE, max(1, len(candidates) // _LEAST_PARTS)) if storage.is_local else 1
     parts = [candidates[n : n + step] for n in range(0, len(candidates), step)]
     return [found for part in pool.map(lambda some: [find(c) for c in some], parts) for found in part]
 
