@@ -46,14 +46,15 @@ _SMALL = 10_000
 _MOST_PARTS = 16
 # Bytes of a block of an index in the file: 64 KiB before they were compressed, and what they come to.
 _BLOCK_BYTES = 12_000
-# Measured on one core: compressed bytes of an index a second, unpacked bytes of a column of keys, and what opening a
-# base file takes, on a local disk and in a store.
+# Measured on one core: compressed bytes of an index a second, nine tenths of which is inflation of six times as many;
+# unpacked bytes of a column of keys; and what opening a base file takes, on a local disk and in a store.
 _INDEX_BYTES_PER_S = 45e6
-_KEY_BYTES_PER_S = 120e6
+_KEY_BYTES_PER_S = 190e6
 _OPENING_S = 0.002
 _OPENING_REMOTE_S = 0.03
-# Sending one key to one task.
+# Sending one key to one task; by the index it is sent as often as here: for its shard, back, and to the shard's task.
 _SENDING_S = 1e-6
+_SENT_BY_INDEX = 3
 # Below this many seconds no footer is read to choose.
 _WORTH_CHOOSING_S = 0.2
 # As the estimates are rough, the files are asked where they are as much cheaper as this.
@@ -312,7 +313,7 @@ def files_are_cheaper(
     if by_index < _WORTH_CHOOSING_S or not bases:
         return False
     opening = len(bases) * (_OPENING_S if storage.is_local else _OPENING_REMOTE_S)
-    sending = tasks * keys * _SENDING_S
+    sending = max(0, tasks - _SENT_BY_INDEX) * keys * _SENDING_S
     if (opening + sending) * _CHEAPER >= by_index:
         return False
     share = _key_share(storage, max(bases, key=lambda f: f.size))

@@ -115,6 +115,7 @@ def steps(seed):
         ("RECORD_INDEX", {**MADE, **MOVES, **EVENT_TIME}),
         ("RECORD_INDEX", {**MADE, **MOVES, **PARTIAL}),
         ("RECORD_INDEX", {**MADE, **ON_READ}),
+        ("RECORD_INDEX", {**MADE, **EVENT_TIME}),
         ("CUSTOM", MOVES),
     ],
     ids=[
@@ -130,6 +131,7 @@ def steps(seed):
         "indexed-moving-late",
         "indexed-moving-filled",
         "indexed-logs",
+        "indexed-staying-late",
         "own-class",
     ],
 )
@@ -138,7 +140,7 @@ def test_both_engines_find_the_same(spark, tmp_path, index, more):
 
 
 @pytest.mark.req("IX-12")
-@pytest.mark.parametrize("more", [{**MADE, **MOVES, **EVENT_TIME}, {**MADE, **MOVES, **PARTIAL}])
+@pytest.mark.parametrize("more", [{**MADE, **MOVES, **EVENT_TIME}, {**MADE, **MOVES, **PARTIAL}, MADE])
 def test_both_engines_find_the_same_where_files_are_cheaper_to_read_than_the_record_index(
     spark, tmp_path, more, monkeypatch
 ):

@@ -52,6 +52,8 @@ from hudi_spark.writing.rows_of_keys import HAS_DATA, ordering_of
 from hudi_spark.writing.stored_keys import FILE_ID
 
 _SLOT, _PLACES, _GOES = "_hudi_slot", "_hudi_places", "_hudi_goes"
+# Partition of a place beside that of the row, and the file id of a row that goes nowhere: no file's begins so.
+_AT, _NOWHERE = "_hudi_at", ":"
 # Whether a row stays in another partition than its own, where none moves.
 LEFT = "_hudi_left"
 # What opening one more file costs, in bytes of reading.
@@ -133,7 +135,7 @@ class Lookup:
         """
         joined = of_their_keys(joined)
         if self._task.is_global:
-            return _sent_on(joined, self._task)
+            return (_sent_to_each if self._each_by_itself else _sent_on)(joined, self._task)
         return joined.withColumn(FILE_ID, F.coalesce(F.col(FILE_ID), F.lit("")))
 
     def _places(self, found: DataFrame) -> DataFrame:
@@ -199,9 +201,20 @@ class Lookup:
         worker = FindByIndex(self._storage, task, dict(files), self._verdicts, self._doubts, self._marks)
         return self._grouped(in_workers(dealt.repartition(tasks, _SLOT), worker, found_type(task)))
 
+    @property
+    def _each_by_itself(self) -> bool:
+        """Whether where a row goes is told by each of its places, without a look at the others.
+
+        Where rows move, what becomes of one place depends on the others, and of those beside logs some do not count.
+        """
+        return not self._task.update_partition and self._task.logged is None
+
     def _grouped(self, found: DataFrame) -> DataFrame:
-        """All places of each row."""
+        """All places of each row: together, or each in a row of its own."""
         found = self._places(found)
+        if self._each_by_itself:
+            file = F.coalesce(F.col(FILE_ID), F.lit(_NOWHERE))
+            return found.select(ROW_ID, CHECKSUM, file.alias(FILE_ID), F.col(PARTITION_PATH).alias(_AT))
         place = F.struct(*(f.name for f in place_type(self._task)))
         return found.groupBy(ROW_ID, CHECKSUM).agg(F.collect_list(place).alias(_PLACES))
 
@@ -235,6 +248,24 @@ def of_their_keys(joined: DataFrame) -> DataFrame:
     other = F.raise_error(f"{type(error).__module__}.{type(error).__name__}: {error}").cast("boolean")
     same = F.col(CHECKSUM).isNull() | (F.col(CHECKSUM) == checksum())
     return joined.where(F.when(same, F.lit(True)).otherwise(other)).drop(CHECKSUM)
+
+
+def _sent_to_each(rows: DataFrame, task: LookupTask) -> DataFrame:
+    """As `_sent_on`, of rows that stay where they are, joined with each place by itself."""
+    at, here, file = F.col(_AT), F.col(PARTITION_PATH), F.col(FILE_ID)
+    # A place without a file: another row of the key is kept.
+    kept = rows.where(file.isNull() | (file != _NOWHERE))
+    left = F.coalesce(at != here, F.lit(False)) & ~is_delete(rows, task)
+    own = (RECORD_KEY, PARTITION_PATH, FILE_ID, _AT, HAS_DATA)
+    others = [F.col(f"`{n}`") for n in rows.columns if n not in own]
+    return kept.select(
+        RECORD_KEY,
+        F.coalesce(at, here).alias(PARTITION_PATH),
+        *others,
+        F.coalesce(file, F.lit("")).alias(FILE_ID),
+        F.lit(False).alias(MOVED),
+        left.alias(LEFT),
+    )
 
 
 def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
