@@ -58,6 +58,21 @@ def test_any_text_may_be_a_partition(spark, path, files_read, style, encode):
     assert files_read(frame.where("city is null")) == 1
 
 
+@pytest.mark.parametrize(
+    "style", [{}, {"datasource.write.hive_style_partitioning": "true"}], ids=["plain", "hive"]
+)
+def test_the_one_partition_of_a_read_has_its_value(spark, path, style):
+    texts = ["a+b", "50%25", "eq=x", "日本", "quo'te", "back\\slash", None]
+    rows = pa.table({"id": [str(i) for i in range(len(texts))], "city": pa.array(texts, pa.string())})
+    make(path, rows, **style, **{"datasource.write.partitionpath.urlencode": "true"})
+    for id, text in enumerate(texts):
+        wanted = "city is null" if text is None else "city = '{}'".format(text.replace("'", "''"))
+        frame = spark.read.format("hudi").option("hudi.read.filter", wanted).load(path)
+        assert [(r.id, r.city) for r in frame.collect()] == [(str(id), text)]
+        assert frame.where(F.col("city") == "elsewhere").count() == 0
+        assert frame.schema["city"].nullable
+
+
 def test_the_base_path_may_be_as_exotic(spark, tmp_path, files_read):
     path = str(tmp_path / "a b{c}" / "50%25" / "ø")
     make(path, pa.table({"id": ["1", "2"], "city": ["x", "y"]}))

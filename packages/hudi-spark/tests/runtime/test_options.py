@@ -7,6 +7,7 @@ from hudi_spark.runtime.options import (
     add_option,
     is_hudi,
     merged,
+    session_options,
     take_option,
     with_partition_by,
 )
@@ -53,3 +54,21 @@ def test_columns_of_partition_by_are_the_partition_field():
     assert with_partition_by({PARTITION_FIELD: "a"}, []) == {PARTITION_FIELD: "a"}
     with pytest.raises(ConflictingOptionError, match="contradicts"):
         with_partition_by({PARTITION_FIELD: "b,a"}, ["a", "b"])
+
+
+def test_settings_of_the_session_are_seen_however_they_are_made(spark):
+    before = session_options(spark)
+    spark.conf.set("hoodie.by.call", "1")
+    spark.sql("SET hoodie.by.command=a b")
+    spark.conf.set("hoodie.by.password", "not masked")
+    spark.conf.set("spark.sql.not.ours", "1")
+    names = ("hoodie.by.call", "hoodie.by.command", "hoodie.by.password", "spark.sql.not.ours")
+    try:
+        found = session_options(spark)
+        assert {k: v for k, v in found.items() if k not in before} == {
+            "hoodie.by.call": "1", "hoodie.by.command": "a b", "hoodie.by.password": "not masked",
+        }  # fmt: skip
+    finally:
+        for name in names:
+            spark.conf.unset(name)
+    assert session_options(spark) == before

@@ -1,8 +1,9 @@
 """Partition columns of a native scan, as expressions over the file path.
 
 Spark evaluates a filter on such an expression once per file when it plans, so that only the files of matching
-partitions are read.  What the paths look like is known when the scan is planned: ordinary ones are cut and cast,
-others decoded, and what no cast gives (dates as day numbers and the like) is looked up.
+partitions are read; where it is selected, each row costs.  If all files are of one partition, its path is a constant.
+What the paths look like is known when the scan is planned: ordinary ones are cut and cast, others decoded, and what no
+cast gives (dates as day numbers and the like) is looked up.
 """
 
 from __future__ import annotations
@@ -54,13 +55,14 @@ def partition_columns(plan: ScanPlan) -> dict[str, Column]:
     for name, nth in wanted.items():
         kind = plan.partition_columns[nth].type
         values = plan.partition_values.column(name)
-        text = _text(plan, paths, name, nth)
+        text = _text(plan, paths, nth)
         made = None if text is None else _converted(text, name, kind, _python_values(values))
         if made is None:
             made = _looked_up(plan.uri, paths, values)
         # A value that no partition is without today, one may be without tomorrow: nullable, as Apache Hudi's.
         # PySpark 4 sees through a condition that is true; each file has a path, which the optimizer finds later.
-        out[name] = F.when(_file_path().isNotNull(), made.cast(to_spark_type(kind, name))).alias(name)
+        # Types by name: PySpark 3.5 looks for the session to convert others.
+        out[name] = F.when(_file_path().isNotNull(), made.cast(to_spark_type(kind, name).simpleString()))
     return out
 
 
@@ -78,20 +80,23 @@ def _file_path() -> Column:
     return F.col("_metadata.file_path")
 
 
-def _text(plan: ScanPlan, paths: Sequence[str], name: str, nth: int) -> _Text | None:
+def _text(plan: ScanPlan, paths: Sequence[str], nth: int) -> _Text | None:
     """Path levels of the column, or None where they differ between partitions."""
     depths = {p.count("/") + 1 for p in paths}
     fields = len(plan.partition_columns)
     if len(depths) != 1:
         return None
     depth = depths.pop()
-    below = F.substring_index(_file_path(), "/", -(depth + 1))
-    if fields == 1:
-        return _Text(list(paths), F.substring_index(below, "/", depth))
-    if fields != depth:
+    if fields not in (1, depth):
         return None
+    raw = list(paths) if fields == 1 else [p.split("/")[nth] for p in paths]
+    if len(raw) == 1:
+        return _Text(raw, F.lit(java_path(raw[0])))
+    if fields == 1:
+        below = F.substring_index(_file_path(), "/", -(depth + 1))
+        return _Text(raw, F.substring_index(below, "/", depth))
     level = F.substring_index(F.substring_index(_file_path(), "/", -(depth + 1 - nth)), "/", 1)
-    return _Text([p.split("/")[nth] for p in paths], level)
+    return _Text(raw, level)
 
 
 def _converted(text: _Text, name: str, kind: pa.DataType, values: Sequence[object]) -> Column | None:

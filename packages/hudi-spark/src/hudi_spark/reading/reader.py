@@ -249,13 +249,15 @@ def _told_alike(
             own = to_spark_type(field.type, field.name)
             wanted = to_spark_type(plan.schema.field(field.name).type, field.name)
             if own != wanted:
-                made[field.name] = promoted(F.col(f"`{field.name}`"), own, wanted).alias(field.name)
-        columns = {name: F.expr(text) for name, text in more}
-        if made:
-            stored = [made[n] if n in made else F.col(f"`{n}`") for n in plan.schema.names]
-            rows = rows.select(*stored, *(c.alias(name) for name, c in columns.items()))
-        elif columns:
-            rows = rows.withColumns(columns)
+                made[field.name] = promoted(F.col(f"`{field.name}`"), own, wanted)
+        made |= {name: F.expr(text) for name, text in more}
+        names = [*plan.schema.names, *(name for name, _ in more)]
+        if list(dict.fromkeys([*types.names, *made])) != names or len({n.lower() for n in names}) < len(
+            names
+        ):
+            rows = rows.select(*(made[n].alias(n) if n in made else F.col(f"`{n}`") for n in names))
+        elif made:
+            rows = rows.withColumns(made)
         parts.append(rows)
     return reduce(DataFrame.union, parts)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from hudi_format.errors import ConflictingOptionError, OptionError
+from hudi_spark.runtime.settings import HAS_SETTINGS_LISTED
 from hudi_timeline.options.table_options import PARTITION
 
 FORMATS = ("hudi", "org.apache.hudi", "org.apache.hudi.defaultsource")
@@ -23,14 +25,19 @@ def is_hudi(name: str | None) -> bool:
 
 def session_options(spark: SparkSession) -> dict[str, str]:
     """The session's `hoodie.*` and `spark.hadoop.fs.*` settings."""
-    # The one public way to list settings on all versions; values may come masked, so each is asked for.
-    names = [row[0] for row in spark.sql("SET").collect() if row[0].lower().startswith(_SETTINGS)]
-    found = {}
-    for name in names:
-        value = spark.conf.get(name, None)
-        if value is not None and name not in _NOT_OPTIONS:
-            found[name] = value
-    return found
+    every: Mapping[str, str | None]
+    if HAS_SETTINGS_LISTED:
+        conf: Any = spark.conf  # the stubs are of Spark 3.5
+        every = conf.getAll
+    else:
+        # The one public way to list settings; values may come masked, so each is asked for.
+        names = [row[0] for row in spark.sql("SET").collect() if row[0].lower().startswith(_SETTINGS)]
+        every = {name: spark.conf.get(name, None) for name in names}
+    return {
+        name: value
+        for name, value in every.items()
+        if value is not None and name.lower().startswith(_SETTINGS) and name not in _NOT_OPTIONS
+    }
 
 
 def has_bundle(spark: SparkSession) -> bool:

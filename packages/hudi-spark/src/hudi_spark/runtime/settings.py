@@ -60,6 +60,9 @@ SPARK = _version(pyspark.__version__)
 HAS_DATA_SOURCES = SPARK >= (4, 0)
 """Whether Spark finds the `pyspark_hudi` data source by itself."""
 
+HAS_SETTINGS_LISTED = SPARK >= (4, 0)
+"""Whether `spark.conf.getAll` exists; before, settings are listed by the command SET."""
+
 HAS_ARROW_UDF = SPARK >= (4, 1)
 """Whether `pyspark.sql.functions.arrow_udf` exists; before, vectorised functions go through pandas."""
 
