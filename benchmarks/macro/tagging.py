@@ -12,7 +12,7 @@ in its footers and a record index in its metadata table, and all engines look in
 - Apache Hudi: `SparkRDDReadClient.filterExists`, which is `HoodieIndex.tagLocation`, asked by py4j with records of keys
   alone that are made before; those without a location are counted.
 
-Each engine has a process of its own and has been warmed up by one look-up; the keys that are found are counted.
+Each engine has a process of its own and has been warmed up by look-ups; the keys that are found are counted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy as np
 import point_lookups as table
 import pyarrow as pa
 import pyarrow.parquet as pq
-from processes import Worker, serve
+from processes import Worker, processor_seconds, serve
 from report import Goal, Measured, goals_table, seconds_table, write
 
 HERE = Path(__file__).resolve()
@@ -138,7 +138,13 @@ CONTENDERS: dict[str, Callable[[str, str], Tag]] = {
 def contender(name: str, uri: str, changes: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """What answers requests for an index; its session has run."""
     tag = CONTENDERS[name](uri, changes)
-    return lambda request: {"found": tag(request["index"])}
+
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
+        used = processor_seconds()
+        found = tag(request["index"])
+        return {"found": found, "processor": processor_seconds() - used}
+
+    return answer
 
 
 def main() -> None:
@@ -152,6 +158,7 @@ def main() -> None:
     parser.add_argument("--indexes", default=",".join(INDEXES))
     parser.add_argument("--engines", default=",".join(TITLES))
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--warm", type=int, default=1, help="look-ups by each index that are not counted")
     parser.add_argument(
         "--table", type=Path, default=None, help="folder of the table; made where it is not there"
     )
@@ -166,6 +173,7 @@ def main() -> None:
     names = [n for n in TITLES if n in given.engines.split(",")]
     indexes = [i for i in INDEXES if i in given.indexes.split(",")]
     seconds: dict[str, dict[str, list[float]]] = {i: {n: [] for n in names} for i in indexes}
+    used: dict[str, dict[str, list[float]]] = {i: {n: [] for n in names} for i in indexes}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         uri = table.made(given.table or folder / "t", rows)
@@ -173,7 +181,7 @@ def main() -> None:
         pq.write_table(incoming(rows, keys), changes)
         workers = [Worker(n, HERE, ["serve", n, uri, changes], folder / f"{n}.log") for n in names]
         try:
-            for turn in range(-1, repeat):  # the first one warms up
+            for turn in range(-given.warm, repeat):  # the first ones warm up
                 for index in indexes:
                     for worker in workers:
                         answer = worker.ask(index=index)
@@ -183,15 +191,18 @@ def main() -> None:
                             )
                         if turn >= 0:
                             seconds[index][worker.name].append(answer["seconds"])
+                            used[index][worker.name].append(answer["processor"])
                         print(
-                            f"  {worker.name:12} {index:14} {answer['seconds']:8.2f} s",
+                            f"  {worker.name:12} {index:14} {answer['seconds']:8.2f} s "
+                            f"{answer['processor']:8.2f} s of a core",
                             file=sys.stderr,
                             flush=True,
                         )
         finally:
             for worker in workers:
                 worker.stop()
-    measured = Measured("tagging")
+    measured = Measured("-".join(["tagging", *([] if len(indexes) == len(INDEXES) else indexes)]).lower())
+    measured.processor = used
     for index in indexes:
         measured.add(index, f"{index}: {keys:,} keys against {rows:,}", seconds[index])
     text = [seconds_table(measured, TITLES), goals_table(measured, TITLES, GOALS)]
