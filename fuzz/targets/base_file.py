@@ -24,9 +24,10 @@ from hudi_format.merge.payloads import payload_rule
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.parquet import _entries
 from hudi_format.parquet.footer import footer_bytes, read_footer
-from hudi_format.parquet.reader import iter_batches
+from hudi_format.parquet.reader import iter_batches, read_keys
 from hudi_format.parquet.row_groups import row_groups
 from hudi_format.schema.avro import to_avro
+from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_format.storage.open import open_storage
 from hudi_format.storage.protocol import Storage
 from targets import golden
@@ -51,6 +52,10 @@ def run_parquet(data: bytes) -> None:
     footer = read_footer(storage(), "f.parquet")
     rows = sum(b.num_rows for b in iter_batches(storage(), "f.parquet"))
     assert rows == footer.num_rows
+    if RECORD_KEY in footer.schema.names:
+        keys = read_keys(storage(), "f.parquet")
+        keys.validate(full=True)
+        assert len(keys) == rows
 
 
 def run_other(data: bytes) -> None:

@@ -3,7 +3,20 @@ from collections.abc import Container
 from _typeshed import ReadableBuffer
 
 _Chunk = tuple[
-    int, bytes, int, int, int, int, int, int, int, bytes | None, bytes | None, bytes | None, bytes | None
+    int,
+    bytes,
+    int,
+    int,
+    int,
+    int,
+    int,
+    int,
+    int,
+    bytes | None,
+    bytes | None,
+    bytes | None,
+    bytes | None,
+    int,
 ]
 
 def row_groups(
@@ -12,8 +25,9 @@ def row_groups(
     """Row groups as (rows, chunks), and per leaf column whether its order is that of its type.
 
     A chunk is (number of the leaf column, path with dots, physical type, codec, values, bytes before they were
-    compressed, bytes in the file, place of the dictionary, nulls, min_value, max_value, min, max); -1 and None where
-    the footer does not say.  Only `wanted` paths are given.
+    compressed, bytes in the file, place of the dictionary, nulls, min_value, max_value, min, max, place of
+    the first data page); -1 and None where the footer does not say, and for a place in another
+    file.  Only `wanted` paths are given.
 
     Raises:
         ValueError: bytes that are no FileMetaData, or are cut off; the text says where.

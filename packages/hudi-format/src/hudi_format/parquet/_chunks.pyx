@@ -6,9 +6,8 @@ Arrow's own view ends the process where a chunk's description contradicts its sc
 chunk where a filter wants two columns.
 
 Source: parquet.thrift, FileMetaData (row_groups 4, column_orders 7), RowGroup (columns 1, num_rows 3), ColumnChunk
-(meta_data 3), ColumnMetaData (type 1, path_in_schema 3, codec 4, num_values 5, total_uncompressed_size 6,
-total_compressed_size 7,
-dictionary_page_offset 11, statistics 12),
+(file_path 1, meta_data 3), ColumnMetaData (type 1, path_in_schema 3, codec 4, num_values 5, total_uncompressed_size 6,
+total_compressed_size 7, data_page_offset 9, dictionary_page_offset 11, statistics 12),
 Statistics (max 1, min 2, null_count 3, max_value 5, min_value 6), ColumnOrder (TYPE_ORDER 1).
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -31,7 +30,9 @@ cdef struct Chunk:
     int64_t values
     int64_t unpacked
     int64_t packed
+    int64_t data        # -1: not said, or of another file
     int64_t dictionary  # -1: there is none
+    bint elsewhere      # whether its pages are in another file
     int64_t nulls       # -1: not said
     Span path           # the elements as they lie, each behind its length
     uint64_t steps      # how many
@@ -101,6 +102,7 @@ cdef int _chunk(Cursor* c, bint inner, Chunk* chunk) noexcept nogil:
         if status != OK or kind == 0:
             return status
         if not inner:
+            chunk.elsewhere |= number == 1
             status = _chunk(c, True, chunk) if number == 3 and kind == T_STRUCT else skip(c, kind, 1, False)
         elif number == 1 and kind == T_I32:
             status = _number(c, &chunk.physical)
@@ -114,6 +116,8 @@ cdef int _chunk(Cursor* c, bint inner, Chunk* chunk) noexcept nogil:
             status = _number(c, &chunk.unpacked)
         elif number == 7 and kind == T_I64:
             status = _number(c, &chunk.packed)
+        elif number == 9 and kind == T_I64:
+            status = _number(c, &chunk.data)
         elif number == 11 and kind == T_I64:
             status = _number(c, &chunk.dictionary)
         elif number == 12 and kind == T_STRUCT:
@@ -162,7 +166,8 @@ cdef int _row_group(Cursor* c, object wanted, list out) except? -9:
             status = enter(c, kind, &count)
             for i in range(count if status == OK else 0):
                 chunk.physical = chunk.codec = chunk.values = chunk.unpacked = chunk.packed = -1
-                chunk.dictionary = chunk.nulls = -1
+                chunk.data = chunk.dictionary = chunk.nulls = -1
+                chunk.elsewhere = False
                 chunk.path.at, chunk.path.length, chunk.steps = 0, -1, 0
                 for n in range(6):
                     chunk.bounds[n].at, chunk.bounds[n].length = 0, -1
@@ -177,6 +182,7 @@ cdef int _row_group(Cursor* c, object wanted, list out) except? -9:
                         chunk.dictionary, chunk.nulls,
                         _bytes(c, chunk.bounds[5]), _bytes(c, chunk.bounds[4]),
                         _bytes(c, chunk.bounds[1]), _bytes(c, chunk.bounds[0]),
+                        -1 if chunk.elsewhere else chunk.data,
                     ))
         elif number == 3 and kind == T_I64:
             status = _number(c, &rows)

@@ -5,7 +5,7 @@ Arrow's reader is called directly and nothing is converted where the file's type
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NoReturn, TypeVar
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from hudi_format.parquet.footer import corrupt, entries_of, footer_bytes, open_w
 from hudi_format.parquet.kept_chunks import TAIL, StoredChunks
 from hudi_format.parquet.row_group_filter import RowGroupFilter
 from hudi_format.parquet.row_groups import RowGroup, row_groups
+from hudi_format.parquet.text_column import read_texts
 from hudi_format.parquet.utf8 import check_text, texts_as_bytes
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import RECORD_KEY
@@ -261,7 +262,7 @@ def read_keys(
             return pa.chunked_array([record_keys(file.read(None, roots, False), virtual)])
         if not file.stored([RECORD_KEY]):
             raise CorruptFileError(f"the base file has no column {RECORD_KEY}", table=storage.uri, file=path)
-        return file.read(None, [RECORD_KEY], False).column(0)
+        return file.texts(RECORD_KEY)
 
 
 def has_int96(file: pq.ParquetFile) -> bool:
@@ -345,10 +346,10 @@ class _File:
         """The file's column chunks; None for a remote file, and for one that is not as they are taken over."""
         return stored_chunks(self._source, least_bytes) if self._storage.is_local else None
 
-    def row_groups(self) -> list[RowGroup]:
-        """The footer's row groups."""
+    def row_groups(self, columns: Collection[str] | None = None) -> list[RowGroup]:
+        """The footer's row groups, with all columns or some."""
         try:
-            return row_groups(footer_bytes(self._source))
+            return row_groups(footer_bytes(self._source), columns)
         except HudiError as e:
             raise e.at(table=self._storage.uri, file=self._path) from None
 
@@ -401,6 +402,13 @@ class _File:
         if table.num_rows != rows:
             self._wrong_rows(table.num_rows, rows)
         return table
+
+    def texts(self, name: str) -> pa.ChunkedArray:
+        """A stored column of texts, of all rows."""
+        groups = self.row_groups([name])
+        with reading(self._storage, self._path):
+            found = read_texts(self._file, groups, lambda at, n: self._source.read_at(n, at), name)
+        return self.read(None, [name], False).column(0) if found is None else found
 
     def batches(
         self, group: int, names: Sequence[str], batch_rows: int, use_threads: bool

@@ -57,6 +57,7 @@ class ColumnChunk:
         nulls: None where the footer does not say.
         low, high: bounds of the values that are not null, as they are stored; None where the footer does not say, or
             means an order that is not that of the column's type.
+        data: place of its first page with values; -1 where the footer does not say, or names another file.
     """
 
     path: str
@@ -68,6 +69,7 @@ class ColumnChunk:
     nulls: int | None
     low: Raw | None
     high: Raw | None
+    data: int = -1
 
     def bounds(self, kind: pa.DataType) -> tuple[pa.Scalar, pa.Scalar] | None:
         """Both bounds in the column's Arrow type; None where one is missing, NaN or malformed."""
@@ -141,16 +143,15 @@ def read_row_groups(storage: Storage, path: str, columns: Collection[str] | None
 
 
 def _chunk(found: _chunks._Chunk, ordered: bool) -> ColumnChunk:
-    _, path, physical, codec, values, unpacked, packed, dictionary, nulls, low, high, old_low, old_high = (
-        found
-    )
+    _, path, physical, codec, values, unpacked, packed, dictionary, nulls, low, high, *others, data = found
+    old_low, old_high = others
     name = CODECS[codec] if 0 <= codec < len(CODECS) else f"unknown codec {codec}"
     if not ordered:
         # The oldest statistics compare all bytes as if they were signed: only numbers are in order.
         low, high = (old_low, old_high) if physical in _NUMBERS else (None, None)
     return ColumnChunk(
         path.decode(errors="replace"), name, values, unpacked, max(packed, 0), dictionary >= 0,
-        nulls if nulls >= 0 else None, _raw(low, physical), _raw(high, physical),
+        nulls if nulls >= 0 else None, _raw(low, physical), _raw(high, physical), data,
     )  # fmt: skip
 
 
