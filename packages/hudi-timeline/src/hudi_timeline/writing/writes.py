@@ -25,7 +25,7 @@ from hudi_timeline.concurrency.precedence import Precedence
 from hudi_timeline.file_system_view.listing import list_partitions
 from hudi_timeline.file_system_view.snapshot import CommitCache, open_snapshot
 from hudi_timeline.options import parse_write_options
-from hudi_timeline.options.registry import main_name, text_of
+from hudi_timeline.options.registry import text_of
 from hudi_timeline.options.table_options import SCHEMA_MODE
 from hudi_timeline.options.write_options import OPERATION, PARTITIONS_TO_DELETE, PREPPED
 from hudi_timeline.reading.scan import Scan
@@ -130,8 +130,7 @@ def _execute(
 ) -> CommitResult:
     asked = text_of(options, OPERATION)
     if asked is None or asked.strip().lower() != f"{operation}{PREPPED}":
-        options = {key: value for key, value in options.items() if main_name(key) != OPERATION}
-        options[OPERATION] = operation
+        options = {**options, OPERATION: operation}
     return execute(
         engine, storage, data, options, mode=mode, validators=validators, rules=rules, read_from=read_from,
         dry_run=dry_run, lost=lost, precedence=precedence, first=first,
