@@ -1,6 +1,7 @@
-"""An operation on a store that fails at random: calls fail, fail although they were done, are done twice or lost.
+"""An operation on a store that fails: calls fail, fail although they were done, are done twice or lost.
 
-python tools/cuts/random_faults.py [--operation NAME] [--seed N] [--kinds fail,double] repeats one run and prints it.
+python tools/cuts/random_faults.py [--operation NAME] [--seed N] [--kinds fail,double] repeats one run at random and
+prints it; with `--nth N [--after]` the Nth change fails, before or after it is done.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from hudi_format.storage.open import open_storage
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import heartbeat
-from hudi_timeline.testing import DOUBLE, FAIL, LOSE, Faults, Kind
+from hudi_timeline.testing import CHANGES, DOUBLE, FAIL, LOSE, Fault, Faults, Kind
 
 HONEST = (FAIL, DOUBLE)
 """What stores do: they fail, and clients repeat requests."""
@@ -29,8 +30,8 @@ LYING = (FAIL, DOUBLE, LOSE)
 """And what they must not do: say that a call was done which was not."""
 
 
-class RandomRuns:
-    """One operation under faults that a seed chooses, on copies of its table.
+class FaultyRuns:
+    """One operation under faults, on copies of its table.
 
     Args:
         folder: for tables on disk; None for tables in memory.
@@ -70,8 +71,22 @@ class RandomRuns:
             CutError: it left what it must not leave.  With losses a table may be damaged, and must then say so.
         """
         kinds = tuple(kinds)
+        return self._run(Faults.random(seed, rate=rate, kinds=kinds), f"seed {seed}", lost=LOSE in kinds)
+
+    def run_failing(self, nth: int, *, after: bool, path: str = "*") -> Faults:
+        """One run whose `nth` change of the store fails, or fails `after` it was done; what struck, if so many came.
+
+        Args:
+            path: pattern of those that count.
+
+        Raises:
+            CutError: it left what it must not leave.
+        """
+        fault = Fault(FAIL, operation=CHANGES, path=path, nth=nth, after=after)
+        return self._run(Faults(fault), f"change {nth} fails {'after' if after else 'before'} it is done")
+
+    def _run(self, faults: Faults, which: str, *, lost: bool = False) -> Faults:
         storage = self._copy()
-        faults = Faults.random(seed, rate=rate, kinds=kinds)
         wrapped = faults.wrap(storage)
         told = ""
         try:
@@ -80,9 +95,9 @@ class RandomRuns:
         except (HudiError, OSError) as e:  # what a caller is told
             told = f"{type(e).__name__}: {e}"
         heartbeat.abandon(wrapped)
-        where = f"{self.operation.name}, seed {seed}, {faults.struck}, told {told or 'nothing'}"
+        where = f"{self.operation.name}, {which}, {faults.struck}, told {told or 'nothing'}"
         try:
-            self._look(storage, told, lost=LOSE in kinds)
+            self._look(storage, told, lost=lost)
         except Exception as e:
             e.add_note(where)
             raise
@@ -124,9 +139,14 @@ def main() -> None:
     parser.add_argument("--operation", choices=sorted(OPERATIONS), default="upsert")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kinds", default="fail,double")
+    parser.add_argument("--nth", type=int, default=0)
+    parser.add_argument("--after", action="store_true")
     given = parser.parse_args()
-    kinds = [Kind(k) for k in given.kinds.split(",")]
-    faults = RandomRuns(OPERATIONS[given.operation], None).run(given.seed, kinds)
+    runs = FaultyRuns(OPERATIONS[given.operation], None)
+    if given.nth:
+        faults = runs.run_failing(given.nth, after=given.after)
+    else:
+        faults = runs.run(given.seed, [Kind(k) for k in given.kinds.split(",")])
     for call in faults.log:
         print(call.number, call.operation, call.path, call.fault, call.error)
 

@@ -17,7 +17,7 @@ def logged(tmp_path):
     return made
 
 
-@pytest.mark.req("TS-01", "NEW-03")
+@pytest.mark.req("TS-01", "OP-06", "NEW-03")
 def test_a_plan_is_made_shown_checked_narrowed_and_executed(hudi, logged):
     path = logged.uri
 

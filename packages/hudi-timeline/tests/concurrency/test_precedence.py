@@ -13,7 +13,7 @@ from hudi_timeline.options.transaction_config import parse_transaction_options
 
 OCC = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
 OPEN, NONE_OPEN = (lambda: ["20260101000000000"]), list
-pytestmark = pytest.mark.req("NEW-31")
+pytestmark = pytest.mark.req("NEW-31", "TS-33")
 
 
 class Clock:

@@ -57,6 +57,7 @@ def meanwhile(monkeypatch):
     return happens
 
 
+@pytest.mark.req("TS-30")
 @pytest.mark.parametrize("table_type", TYPES)
 def test_writers_go_on_while_indexes_are_built_and_nothing_of_theirs_is_lost(storage, table_type, meanwhile):
     write(storage, rows(6), **{"hoodie.datasource.write.table.type": table_type})

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from hudi_format.errors import ConcurrentWriterError, HudiError, StorageError
 from hudi_format.model import WriteStat
 from hudi_format.storage.open import flush
+from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.concurrency.heartbeat import Heartbeat
 from hudi_timeline.concurrency.markers import Marker
@@ -128,14 +129,37 @@ def take(
     try:
         context.settle_metadata_table(snapshot)
         context.check_lock()
-        storage.create(instant.path_in(INFLIGHT), b"")
-    except FileExistsError:
-        beat.stop()
-        raise kind.taken_away(storage.uri, time, "its inflight file is there already") from None
     except BaseException:
         beat.stop()
         raise
+    _create_inflight(storage, instant, kind, beat)
     return beat
+
+
+def _create_inflight(storage: Storage, instant: Instant, kind: PlanKind, beat: Heartbeat) -> None:
+    """Create the inflight file, or leave none.
+
+    A store that fails may have created it.  Without a heartbeat it would count as another program's, which nobody
+    rolls back; with one it is ours, so it is taken back, or the heartbeat stays and tells that its process died.
+    """
+    path = instant.path_in(INFLIGHT)
+    try:
+        storage.create(path, b"")
+    except FileExistsError:
+        beat.stop()
+        raise kind.taken_away(storage.uri, instant.time, "its inflight file is there already") from None
+    except BaseException as e:
+        try:
+            storage.delete(path)
+            flush(storage, [path], written=False)
+            beat.stop()
+        except (HudiError, OSError) as undo_error:
+            beat.give_up()
+            e.add_note(
+                f"Whether the {kind.name} {instant.time} was begun is not known ({undo_error}); nothing of it is "
+                f"visible, and {kind.next_step}."
+            )
+        raise
 
 
 def run_to_end(
