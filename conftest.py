@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -20,6 +21,16 @@ settings.load_profile("hudi")
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark_sampled(items)
+
+
+def pytest_collection_finish() -> None:
+    """No collection of garbage goes through the libraries and the tests, which stay until the end."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()  # libraries that count what is left at the end find nothing
 
 
 @pytest.fixture(scope="session")

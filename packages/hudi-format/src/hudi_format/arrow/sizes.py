@@ -30,6 +30,8 @@ def _size(array: pa.Array) -> int:
     rows, kind = len(array), array.type
     if not rows or pt.is_null(kind):
         return 0
+    if pt.is_string(kind) or pt.is_primitive(kind):  # nearly every column
+        return _flat(array, kind, rows)
     if isinstance(array, pa.ExtensionArray):
         return _size(array.storage)
     if pt.is_dictionary(kind):
@@ -62,6 +64,17 @@ def _size(array: pa.Array) -> int:
         there = buffers[2].size if buffers[2] is not None else 0
         return size + rows * wide + max(0, min(end, there) - min(start, there))
     return size + -(-rows * int(kind.bit_width) // 8)
+
+
+def _flat(array: pa.Array, kind: pa.DataType, rows: int) -> int:
+    """Size of texts, or of values of a fixed width."""
+    buffers = array.buffers()
+    size = 0 if buffers[0] is None else -(-rows // 8)
+    if not pt.is_string(kind):
+        return size + -(-rows * int(kind.bit_width) // 8)
+    start, end = _ends(buffers[1], 4, array.offset, rows)
+    there = buffers[2].size if buffers[2] is not None else 0
+    return size + rows * 4 + max(0, min(end, there) - min(start, there))
 
 
 def _has_offsets(kind: pa.DataType) -> bool:

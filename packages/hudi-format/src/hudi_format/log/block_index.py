@@ -63,6 +63,11 @@ def index(data: Buffer) -> Rows:
         count, at = _scan.scan(view, at, out)
         rows = out[:count]
         quiet = _says_nothing(rows)
+        if not quiet.any():  # nearly every file
+            before = False
+            if len(rows):
+                parts.append(rows)
+            continue
         follows = quiet & np.append(before, quiet[:-1])
         before = bool(quiet[-1])
         if follows.any():

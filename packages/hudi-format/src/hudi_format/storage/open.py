@@ -22,7 +22,9 @@ from hudi_format.storage.protocol import (
     ObjectStorage,
     ReplacingStorage,
     Storage,
-    WrappingStorage,
+    is_flushing,
+    is_object_store,
+    is_wrapping,
 )
 from hudi_format.storage.schemes import local_path, normalised, scheme_of
 
@@ -113,7 +115,7 @@ def open_storage(
 
 def open_beside(storage: Storage, uri: str) -> Storage:
     """The storage at another URL, with the same credentials where it is the same store."""
-    if isinstance(storage, WrappingStorage):
+    if is_wrapping(storage):
         return storage.wrap(open_beside(storage.inner, uri))
     if not storage.is_local:
         from hudi_format.storage.remote import FsspecStorage
@@ -139,17 +141,17 @@ def folder_and_name(uri: str) -> tuple[str, str]:
 
 def as_durable_as_asked(storage: Storage, durability: str) -> Storage:
     """The storage with the durability of the option `hudi.durability`, flush or none."""
-    return storage.unflushed() if durability == "none" and isinstance(storage, FlushingStorage) else storage
+    return storage.unflushed() if durability == "none" and is_flushing(storage) else storage
 
 
 def flush(storage: Storage, paths: Iterable[str], *, written: bool = True) -> None:
     """Flush paths; does nothing for storage without `FlushingStorage.flush`."""
-    if hasattr(storage, "flush") and isinstance(storage, FlushingStorage):
+    if is_flushing(storage):
         storage.flush(paths, written=written)
 
 
 def open_sized(storage: Storage, path: str, size: int) -> pa.NativeFile:
     """A file of known size for Arrow's readers, which saves a request (bytes; -1: unknown)."""
-    if size >= 0 and hasattr(storage, "open_sized") and isinstance(storage, ObjectStorage):
+    if size >= 0 and is_object_store(storage):
         return storage.open_sized(path, size)
     return storage.open_input(path)

@@ -17,7 +17,7 @@ from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_fi
 from hudi_format.keygen.partition_path import check_safe
 from hudi_format.model import join_path
 from hudi_format.storage.parallel import walk_folders
-from hudi_format.storage.protocol import ObjectStorage, Storage
+from hudi_format.storage.protocol import Storage, is_object_store
 
 TEMP_FOLDER = ".hoodie/.temp"
 CREATE = "CREATE"
@@ -96,7 +96,7 @@ def list_markers(storage: Storage, instant: str, *, partition: str | None = None
 
 
 def _files_below(storage: Storage, root: str) -> Iterable[str]:
-    if isinstance(storage, ObjectStorage):
+    if is_object_store(storage):
         return storage.files_below(root)
     walked = walk_folders(storage, root)
     paths = (join_path(folder, e.name) for folder, entries in walked for e in entries if not e.is_dir)

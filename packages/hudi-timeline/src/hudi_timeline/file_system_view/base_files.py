@@ -84,13 +84,7 @@ class FileView:
     def of_columns(cls, partitions: Column, names: Column, sizes: Column) -> FileView:
         """The base files among files, given by partition path, name and size in bytes."""
         parts = pc.extract_regex(names, _BASE_NAME)
-        columns = [
-            partitions,
-            names,
-            *(pc.struct_field(parts, n) for n in ("file_id", "token", "instant")),
-            sizes,
-        ]
-        table = pa.table(columns, schema=SCHEMA)
+        table = pa.table([partitions, names, *parts.flatten(), sizes], schema=SCHEMA)
         is_base = parts.is_valid()
         logs = pc.sum(pc.match_substring_regex(names, r"^\..*\.log\.[0-9]+")).as_py() or 0
         return cls(table.filter(is_base), logs)

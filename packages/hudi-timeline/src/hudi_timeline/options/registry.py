@@ -233,6 +233,20 @@ def canonical(options: Mapping[str, str]) -> ParsedOptions:
         InvalidOptionError: a value that its option does not take.
         ConflictingOptionError: two names of one option with different values.
     """
+    given = tuple(options.items())
+    if any(not isinstance(text, str) or _is_secret(key) for key, text in given):
+        return _canonical(options)
+    known = _known(given)
+    return ParsedOptions(dict(known.text), dict(known.parsed), dict(known.given_as), dict(known.extra))
+
+
+# Each step of a write asks for some of the same options anew.
+@lru_cache(maxsize=64)
+def _known(options: tuple[tuple[str, str], ...]) -> ParsedOptions:
+    return _canonical(dict(options))
+
+
+def _canonical(options: Mapping[str, str]) -> ParsedOptions:
     prefix = _metadata_prefix(options)
     given = ParsedOptions({}, {}, {}, {})
     for key, text in options.items():
@@ -302,7 +316,13 @@ def parse(option: ConfigKey, text: str, key: str = "") -> object:
 
 def shown(key: str, value: str) -> str:
     """A value in a form safe for messages."""
-    return "***" if any(word in key.lower() for word in _SECRET) else value
+    return "***" if _is_secret(key) else value
+
+
+@lru_cache(maxsize=1024)
+def _is_secret(key: str) -> bool:
+    """Whether an option's value is shown to nobody, and kept nowhere."""
+    return any(word in key.lower() for word in _SECRET)
 
 
 def names_of(keys: Iterable[str]) -> str:

@@ -374,7 +374,8 @@ def _quote(text: str) -> str:
     return f'"{body}"'
 
 
-_encode = json.JSONEncoder(ensure_ascii=False).encode
+# What JSONEncoder(ensure_ascii=False) calls for a text.
+_encode = json.encoder.encode_basestring
 
 
 def _pretty(value: object, indent: str, out: list[str]) -> None:

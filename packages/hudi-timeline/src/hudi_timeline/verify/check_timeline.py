@@ -9,7 +9,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from datetime import datetime
 from time import time as now_s
 
 from hudi_format import properties as props
@@ -55,6 +54,7 @@ from hudi_timeline.timeline.instant import (
     WRITE_ACTIONS,
     Instant,
     file_name,
+    parse_instant,
     unknown_action,
 )
 from hudi_timeline.timeline.lsm_timeline import history_files
@@ -261,7 +261,7 @@ def _no_time(text: str) -> str:
     if len(text) not in (14, 17):
         return f"it has {len(text)} digits"
     try:
-        datetime.strptime(text[:14], "%Y%m%d%H%M%S")
+        parse_instant(text[:14])
     except ValueError:
         return "it is not a time"
     return ""
