@@ -27,7 +27,7 @@ from hudi_format.merge.payloads import MergeRule
 from hudi_format.merge.record_merger import DATA, DATA_DELETED, DELETE, DELETE_DEFAULT, combine, deleted_kinds
 from hudi_format.model import BaseFile, join_path
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, PARTITION_PATH, RECORD_KEY
-from hudi_format.storage.parallel import REMOTE_THREADS
+from hudi_format.storage.parallel import REMOTE_THREADS, on_pool
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.footer_index import MAYBE
 from hudi_index.bucket import locate
@@ -363,7 +363,7 @@ def _deleted(
             mask[asked] = deleted(candidates[number], at[asked])
         return mask
 
-    masks = list(pool.map(masked, range(len(hits))))
+    masks = list(on_pool(pool, masked, range(len(hits))))
     if task.only_living:
         return masks
     alive = np.zeros(n, dtype=bool)
@@ -387,7 +387,7 @@ def _in_all(
     """Matches in each file, in order; local files in groups, as one takes 0.1 ms."""
     step = min(_AT_ONCE, max(1, len(candidates) // _LEAST_PARTS)) if storage.is_local else 1
     parts = [candidates[n : n + step] for n in range(0, len(candidates), step)]
-    return [found for part in pool.map(lambda some: [find(c) for c in some], parts) for found in part]
+    return [found for part in on_pool(pool, lambda some: [find(c) for c in some], parts) for found in part]
 
 
 def _filled(

@@ -36,6 +36,11 @@ def side_by_side(
         yield from pool.map(call, items)
 
 
+def on_pool(pool: ThreadPoolExecutor, call: Callable[[_T], _R], items: Sequence[_T]) -> Iterator[_R]:
+    """Results of calls on a pool's threads, in the order of the items; one item needs no thread."""
+    return map(call, items) if len(items) < 2 else pool.map(call, items)
+
+
 def subfolders(folder: str, entries: Sequence[FileInfo]) -> list[str]:
     """Paths of the folders in a listing."""
     return [join_path(folder, e.name) for e in entries if e.is_dir]

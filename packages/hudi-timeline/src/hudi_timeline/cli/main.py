@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import cache
 from time import sleep
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -425,15 +426,21 @@ def _interruptible(invoke: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return run
 
 
+@cache
+def _command() -> Callable[[], Any]:
+    """The whole command, which takes as long to make as a small table takes to read."""
+    command = typer.main.get_command(app)
+    command.invoke = _interruptible(command.invoke)  # type: ignore[method-assign, assignment]
+    return command
+
+
 def main() -> None:
     """Entry point.
 
     Errors of this project are one line on standard error and exit code 1.
     """
-    command = typer.main.get_command(app)
-    command.invoke = _interruptible(command.invoke)  # type: ignore[method-assign, assignment]
     try:
-        command()
+        _command()()
     except HudiError as e:
         print(" ".join(str(e).split()), file=sys.stderr)
         sys.exit(1)

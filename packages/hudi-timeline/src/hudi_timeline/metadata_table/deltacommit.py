@@ -14,7 +14,6 @@ table", sections 7 and 11.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from hudi_format.file_names import parse_log_file
 from hudi_format.log.writer import LogWriter, WrittenLog
 from hudi_format.model import FileSlice, WriteStat
 from hudi_format.storage.open import flush
+from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import Storage
 from hudi_index.metadata_table.encoding import FOR_SHORT, hfile_of, record_schema, stored_schema
 from hudi_timeline.concurrency import markers
@@ -91,8 +91,7 @@ def apply(
     slices = own.slices(changes) if slices is None else slices
     groups = [(p, file_id) for p, of in changes.items() for file_id in of]
     # Encoded before anything is written, so that a record that does not fit leaves nothing.
-    with ThreadPoolExecutor(THREADS) as pool:
-        contents = list(pool.map(lambda g: _content(changes[g[0]][g[1]]), groups))
+    contents = list(side_by_side(lambda g: _content(changes[g[0]][g[1]]), groups, THREADS))
     lacking = next((g for g in groups if g not in slices), None)
     if lacking is not None:
         raise CorruptFileError(

@@ -10,7 +10,6 @@ Hudi 0.15.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
@@ -19,6 +18,7 @@ from hudi_format.model import BaseFile
 from hudi_format.parquet.footer import read_entries
 from hudi_format.parquet.row_groups import read_row_groups
 from hudi_format.schema.meta_fields import META_COLUMNS
+from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.key_observer import BLOOM, TYPE_CODE
 from hudi_index.metadata_table.index_records import (
@@ -98,8 +98,7 @@ def column_stats_of(
     Raises:
         MissingFileError, CorruptFileError, UnsupportedError, StorageError: of a footer.
     """
-    with ThreadPoolExecutor(THREADS) as pool:
-        groups = list(pool.map(lambda f: read_row_groups(storage, f.path, columns), files))
+    groups = list(side_by_side(lambda f: read_row_groups(storage, f.path, columns), files, THREADS))
     ranges = {
         (f.partition, f.name): ranges_of(found, columns) for f, found in zip(files, groups, strict=True)
     }
@@ -126,8 +125,7 @@ def bloom_filters_of(storage: Storage, files: Sequence[BaseFile]) -> tuple[pa.Re
             return None
         return FooterFilter(entries.text(TYPE_CODE) or _DEFAULT_TYPE, bytes(text), file.instant)
 
-    with ThreadPoolExecutor(THREADS) as pool:
-        found = list(pool.map(read, files))
+    found = list(side_by_side(read, files, THREADS))
     filters = {(f.partition, f.name): text for f, text in zip(files, found, strict=True) if text is not None}
     lacking = next((f.path for f, text in zip(files, found, strict=True) if text is None), "")
     return bloom_filter_records(filters), lacking

@@ -13,7 +13,6 @@ delete that the ordering value overrules stays without a place there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,6 +30,7 @@ from hudi_format.merge.record_merger import one_array
 from hudi_format.model import BaseFile, FileSlice, LogFile, VisibleInstants, WriteStat
 from hudi_format.parquet.reader import read_keys
 from hudi_format.schema.meta_fields import RECORD_KEY, with_meta
+from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
@@ -105,8 +105,7 @@ def key_changes(
         before = _stored_keys(snapshot.storage, task.before, merge, columns)
         return came_and_went(before, _stored_keys(snapshot.storage, task.after, own, columns))
 
-    with ThreadPoolExecutor(THREADS) as pool:
-        found = list(pool.map(read, tasks))
+    found = list(side_by_side(read, tasks, THREADS))
     return changes_of([t.group for t in tasks], [f[0] for f in found], [f[1] for f in found])
 
 
@@ -148,8 +147,7 @@ def slice_keys(snapshot: TableSnapshot, slices: Sequence[FileSlice]) -> list[pa.
     """Distinct keys of each slice; errors as of `key_changes`."""
     merge = slice_merge(snapshot)
     columns = with_meta(snapshot.schema) if slices else pa.schema([])
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(lambda s: _keys(snapshot.storage, s, merge, columns), slices))
+    return list(side_by_side(lambda s: _keys(snapshot.storage, s, merge, columns), slices, THREADS))
 
 
 def _keys(storage: Storage, part: FileSlice | None, merge: SliceMerge, schema: pa.Schema) -> pa.Array:

@@ -139,6 +139,8 @@ _R = TypeVar("_R")
 
 REMOTE_THREADS = 32
 TEMPORARY_AGE_MS = 60_000
+# Files of a local timeline that take no longer to read than threads take to start.
+_FEW = 32
 WRITES = WRITE_ACTIONS | {COMPACTION, LOG_COMPACTION, CLUSTERING}
 
 
@@ -244,8 +246,10 @@ def gather(
     timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone))
     contents: dict[str, Action | None] = {}
     unreadable: set[str] = set()
-    found = side_by_side(lambda i: _content(storage, i), timeline.files, at_once, "hudi-verify")
-    for instant, content in zip(timeline.files, found, strict=True):
+    files = timeline.files
+    few = storage.is_local and len(files) <= _FEW
+    found = side_by_side(lambda i: _content(storage, i), files, 1 if few else at_once, "hudi-verify")
+    for instant, content in zip(files, found, strict=True):
         if isinstance(content, Exception):
             unreadable.add(instant.path)
             empty = instant.completed and instant.size == 0

@@ -252,7 +252,12 @@ class LocalEngine:
             buckets_of(rows, numbers, by_bucket, context.memory) as taken,
             ThreadPoolExecutor(self._writers(context, routing)) as pool,
         ):
-            futures = [pool.submit(work, i) for i in order if len(by_bucket[i])]
+            taking = [i for i in order if len(by_bucket[i])]
+            if len(taking) == 1:  # which needs no thread
+                stats = work(taking[0])
+                self.on_progress(1, 1)
+                return stats
+            futures = [pool.submit(work, i) for i in taking]
             done = count(1)
             for future in futures:
                 future.add_done_callback(lambda _: self.on_progress(next(done), len(futures)))
