@@ -1,5 +1,7 @@
 """Rollbacks by hand."""
 
+import os
+
 import pyarrow as pa
 import pytest
 from serviced_tables import KEEP_2, SCHEMA, tree, write
@@ -12,6 +14,7 @@ from hudi_format.errors import (
 )
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import markers
+from hudi_timeline.services import cleaning
 from hudi_timeline.testing import CRASH, Fault, Faults
 from hudi_timeline.testing.interleavings import OPTIONS
 from hudi_timeline.testing.workload import INITIAL, SAVED, made_table, rows_of
@@ -142,3 +145,42 @@ def test_a_rollback_that_died_before_it_changed_anything_stops_nobody(kind, stat
     table.upsert(WRITE)  # of a single writer, who begins with what is pending
     assert rows_of(HudiTable.open(made))["z"] == ("x", 9, None)
     assert not [f for f in table.verify(workers=1) if f.severity == "error"]
+
+
+@pytest.mark.req("RC-03", "CC-25")
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("hours", [0.5, 2])
+def test_the_cleaner_of_lazy_writers_finishes_a_rollback_that_nobody_is_at(kind, hours):
+    """Its target is off the timeline, so that no write that died names it."""
+    made = made_table(kind).copy_of()
+    last = HudiTable.open(made).timeline.completed_writes()[-1].time
+    faults = Faults(Fault(CRASH, operation="create", path=".hoodie/*.rollback"))
+    with faults.process():
+        HudiTable.open(faults.wrap(made)).rollback(last)
+    table = HudiTable.open(made)
+    assert table.timeline.find(last) is None
+    (pending,) = table.timeline.pending(ROLLBACK)
+    context = table._service({**OPTIONS, **LAZY})
+    cleaning.roll_back_expired(context, lambda: pending.mtime_ms / 1000 + hours * 3600)
+    assert bool(HudiTable.open(made).timeline.pending(ROLLBACK)) == (hours < 1)
+    assert rows_of(HudiTable.open(made)) == SAVED
+
+
+@pytest.mark.req("RC-03", "CC-25")
+def test_the_cleaner_of_lazy_writers_takes_what_rollbacks_have_left(table, path):
+    """With this policy no write does when it begins."""
+    write(table, range(2))
+    gone = next_instant(table.timeline.newest_time)
+    (path / f".hoodie/.temp/{gone}/a").mkdir(parents=True)
+    late = f"00000000-0000-0000-0000-000000000000-0_0-1-0_{gone}.parquet"
+    (path / "a").mkdir(exist_ok=True)
+    (path / "a" / late).touch()
+    (path / f".hoodie/.temp/{gone}/a/{late}.marker.CREATE").touch()
+    (path / ".hoodie/.heartbeat").mkdir(exist_ok=True)
+    beat = path / f".hoodie/.heartbeat/{gone}"
+    beat.touch()
+    os.utime(beat, (0, 0))
+    table.clean(options=LAZY)
+    assert not beat.exists()
+    assert not (path / f".hoodie/.temp/{gone}").exists()
+    assert not (path / "a" / late).exists()

@@ -30,6 +30,7 @@ from hudi_format.file_names import PARTITION_METADATA
 from hudi_format.model import join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
+from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.concurrency.locks.provider import check_begun, verify_held
 from hudi_timeline.concurrency.own_files import create_own
 from hudi_timeline.display.html_view import HtmlView
@@ -66,13 +67,15 @@ from hudi_timeline.timeline.instant import (
     zone_of,
 )
 from hudi_timeline.timeline.instant_generator import request_instant
-from hudi_timeline.transaction import orphans, rollback_executor
+from hudi_timeline.transaction import rollback_executor
 
 log = logging.getLogger("hudi")
 
 _THREADS = 16
 LOCKED_S, REST_S = 1.0, 0.3
 """How long files are deleted under the lock, and how long others may take it before it goes on."""
+ROLLBACK_OVER_S = 3600
+"""A rollback that has been pending for so long is over, whoever began it."""
 _METAFILES = tuple(PARTITION_METADATA + suffix for suffix in ("", ".parquet", ".orc"))
 
 
@@ -111,7 +114,11 @@ class CleanResult(HtmlView):
 def wants_clean(context: ServiceContext, snapshot: TableSnapshot, config: ServiceConfig) -> bool:
     """Whether there may be cleans to finish, writes to roll back, or files to delete."""
     timeline = snapshot.timeline
-    if timeline.pending(CLEAN) or (context.options.failed_writes == LAZY and timeline.pending_writes()):
+    if timeline.pending(CLEAN):
+        return True
+    if context.options.failed_writes == LAZY and (
+        timeline.pending_writes() or any(_is_over(r, time.time()) for r in timeline.pending(ROLLBACK))
+    ):
         return True
     if config.clean_policy != KEEP_VERSIONS:
         clock = _clock(context, time.time)
@@ -168,7 +175,7 @@ def clean(
         plan = plan or _plan(context, context.look(), config, only_if_due, now, locked=False)
         return CleanResult("", plan, seconds=time.monotonic() - began)
     if context.options.failed_writes == LAZY:
-        roll_back_expired(context)
+        roll_back_expired(context, now)
     finished = finish_pending(context, context.look(), now)
     with context.locked() as snapshot:
         if plan is None:
@@ -220,14 +227,18 @@ def _leave_mark(context: ServiceContext, mark: str) -> None:
         storage.delete(f"{folder}/{name}")
 
 
-def roll_back_expired(context: ServiceContext) -> tuple[str, ...]:
+def roll_back_expired(context: ServiceContext, now: Callable[[], float] = time.time) -> tuple[str, ...]:
     """Roll back writes with expired heartbeats (policy LAZY); returns their instants.
 
-    Half written files of dead writers go with them.
+    Half written files of dead writers go with them, and what an earlier rollback has left: with this policy no write
+    does it when it begins.
     """
     storage = context.storage
     done = []
     with context.locked() as snapshot:
+        marked, beating = markers.list_instants(storage), heartbeat.list_instants(storage)
+        if marked or beating:  # the timeline is looked at after them
+            snapshot = snapshot.reloaded()
         snapshot = rollback_executor.withdraw_overtaken(snapshot)
         for pending in reversed(snapshot.timeline.pending_writes()):
             if is_clustering(storage, snapshot.timeline, pending):
@@ -236,8 +247,18 @@ def roll_back_expired(context: ServiceContext) -> tuple[str, ...]:
                 rollback_executor.rollback_instant(snapshot, pending)
                 snapshot = snapshot.reloaded()
                 done.append(pending.time)
-        orphans.remove_temporaries(storage)
+        snapshot = rollback_executor.finish_pending(snapshot, left=lambda r: not _is_over(r, now()))
+        context.sweep(snapshot.timeline, marked, beating)
     return tuple(done)
+
+
+def _is_over(rollback: Instant, now: float) -> bool:
+    """Whether nobody is at a pending rollback.
+
+    One of ours is only seen under the lock when its process died.  Apache Hudi's takes no lock, and would fail where
+    another completes it.
+    """
+    return now - rollback.mtime_ms / 1000 > ROLLBACK_OVER_S
 
 
 def finish_named(

@@ -134,15 +134,22 @@ def refuse_kind(storage: Storage, instant: Instant) -> None:
     )
 
 
-def finish_pending(snapshot: TableSnapshot) -> TableSnapshot:
+def finish_pending(
+    snapshot: TableSnapshot, *, left: Callable[[Instant], bool] = lambda rollback: False
+) -> TableSnapshot:
     """Finish every unfinished rollback, or withdraw it; returns the resulting snapshot.
 
     One that was overtaken is withdrawn (`withdraw_overtaken`), and one whose plan cannot be read: its target, if it is
     still there, is rolled back anew.
+
+    Args:
+        left: says which are left to whoever began them.
     """
     storage = snapshot.storage
     snapshot = withdraw_overtaken(snapshot)
     for rollback in snapshot.timeline.pending(ROLLBACK):
+        if left(rollback):
+            continue
         plan = read_plan(storage, rollback)
         if plan is None:
             _withdraw_plan(storage, rollback)
