@@ -9,7 +9,7 @@ import pytest
 from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
 from hudi_format.model import WriteStat
 from hudi_format.storage.local import LocalStorage
-from hudi_timeline import table_config
+from hudi_timeline import HudiTable, table_config
 from hudi_timeline.timeline.active_timeline import (
     Timeline,
     is_clustering,
@@ -237,3 +237,35 @@ def test_without_any_text_the_newest_base_file_tells_the_schema(storage):
     put(storage, "1.commit", data=written.to_json())
     put(storage, "2.commit", data=CommitMetadata().to_json())
     assert schema_of(storage) == ["id", "v"]
+
+
+@pytest.mark.req("TM-02")
+def test_files_of_some_instants_and_whether_one_is_there_are_known_without_asking_for_others(
+    tmp_path, monkeypatch
+):
+    table = HudiTable.create(
+        str(tmp_path / "t"), pa.schema([("id", pa.string()), ("v", pa.int64())]), name="t", record_keys=["id"]
+    )
+    for v in range(4):
+        table.upsert(pa.table({"id": ["a"], "v": [v]}))
+    storage = LocalStorage(str(tmp_path / "t"))
+    timeline = load_timeline(storage, table_config.load(storage))
+    first = timeline.instants[0]
+    whole = [f for f in timeline.files if f.time == first.time]
+    assert len(whole) == 3
+    asked, info = [], LocalStorage.info
+
+    def noted(self, path):
+        asked.append(path)
+        return info(self, path)
+
+    monkeypatch.setattr(LocalStorage, "info", noted)
+    assert all(timeline.has_file(f.file_name) for f in whole)
+    assert not timeline.has_file(f"{first.time}.rollback.inflight")
+    assert asked == []
+    assert list(timeline.files_of({(first.time, first.comparable_action)})) == whole
+    assert len(asked) == 2
+    asked.clear()
+    table.upsert(pa.table({"id": ["a"], "v": [4]}))
+    before = tuple(f"/{i.time}" for i in timeline.instants)
+    assert [p for p in asked if p.endswith(("requested", "inflight")) and any(b in p for b in before)] == []

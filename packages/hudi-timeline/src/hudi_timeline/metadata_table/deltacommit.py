@@ -167,9 +167,7 @@ def create_or_same(storage: Storage, path: str, content: bytes) -> None:
 
 
 def _states(own: OwnTable, instant: str) -> dict[str, Instant]:
-    return {
-        f.state: f for f in own.timeline.files if f.time == instant and f.comparable_action == DELTA_COMMIT
-    }
+    return {f.state: f for f in own.timeline.files_of({(instant, DELTA_COMMIT)})}
 
 
 def _profile(

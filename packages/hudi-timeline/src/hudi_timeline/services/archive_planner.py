@@ -110,8 +110,7 @@ def make_plan(snapshot: TableSnapshot, config: ServiceConfig) -> ArchivePlan:
     kept_from = _needed_by_metadata_table(snapshot)
     chosen = sorted(i for i in chosen if kept_from is None or i.time < kept_from)
     keys = {(i.time, i.comparable_action) for i in chosen}
-    files = tuple(f for f in timeline.files if (f.time, f.comparable_action) in keys)
-    return ArchivePlan(tuple(chosen), files, warning)
+    return ArchivePlan(tuple(chosen), timeline.files_of(keys), warning)
 
 
 def _needed_by_metadata_table(snapshot: TableSnapshot) -> str | None:

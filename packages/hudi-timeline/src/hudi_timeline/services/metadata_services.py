@@ -65,8 +65,7 @@ def plan_archive(own: OwnTable, table: Timeline, config: ServiceConfig) -> Archi
             break
         chosen.append(instant)
     keys = {(i.time, i.comparable_action) for i in chosen}
-    files = tuple(f for f in own.timeline.files if (f.time, f.comparable_action) in keys)
-    return ArchivePlan(tuple(chosen), files)
+    return ArchivePlan(tuple(chosen), own.timeline.files_of(keys))
 
 
 def _archive(own: OwnTable, table: Timeline, config: ServiceConfig) -> None:

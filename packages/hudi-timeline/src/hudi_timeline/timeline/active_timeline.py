@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from functools import lru_cache
@@ -113,8 +113,20 @@ class Timeline:
         """All files of instants, oldest first."""
         if not self._lower:
             return self._files
-        lower = (_parsed(_known(e, self._folder, self._storage), self._folder) for e in self._lower)
-        return tuple(sorted((*self._files, *(i for i in lower if i is not None)), key=Instant.order))
+        return self._with(self._files, self._lower)
+
+    def files_of(self, keys: Collection[tuple[str, str]]) -> tuple[Instant, ...]:
+        """Files of some instants, oldest first; no other is asked for.
+
+        Args:
+            keys: times and comparable actions.
+        """
+        lower = [e for e in self._lower if instant_key(e.name) in keys]
+        return self._with([f for f in self._files if (f.time, f.comparable_action) in keys], lower)
+
+    def _with(self, files: Iterable[Instant], lower: Iterable[FileInfo]) -> tuple[Instant, ...]:
+        known = (_parsed(_known(e, self._folder, self._storage), self._folder) for e in lower)
+        return tuple(sorted((*files, *(i for i in known if i is not None)), key=Instant.order))
 
     @classmethod
     def of_listing(
@@ -211,7 +223,11 @@ class Timeline:
         return next((i for i in found if i.action in WRITE_ACTIONS), found[0] if found else None)
 
     def has_file(self, file_name: str) -> bool:
-        return any(f.file_name == file_name for f in self.files)
+        """Whether a file of an instant was listed; the storage is not asked."""
+        lower = (e for e in self._lower if e.name == file_name)
+        return any(f.file_name == file_name for f in self._files) or any(
+            _parsed(e, self._folder) is not None for e in lower
+        )
 
     @property
     def first_active(self) -> str:
@@ -403,7 +419,8 @@ def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> boo
     if instant.action != REPLACE_COMMIT:
         return False
     name = f"{instant.time}.{REPLACE_COMMIT}.{REQUESTED.lower()}"
-    requested = next((f for f in timeline.files if f.file_name == name), None)
+    files = timeline.files_of({(instant.time, instant.comparable_action)})
+    requested = next((f for f in files if f.file_name == name), None)
     if requested is None or requested.size == 0:
         return False
     from hudi_timeline.timeline.avro_files import plans_clustering, read_record

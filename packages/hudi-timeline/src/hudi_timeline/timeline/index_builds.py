@@ -63,11 +63,7 @@ def pending_builds(storage: Storage, timeline: Timeline) -> tuple[IndexBuild, ..
             out.append(IndexBuild(instant, begun, is_begun=True))
             continue
         requested = next(
-            (
-                f
-                for f in timeline.files
-                if (f.time, f.action) == (instant.time, INDEXING) and f.state != INFLIGHT
-            ),
+            (f for f in timeline.files_of({(instant.time, INDEXING)}) if f.state != INFLIGHT),
             instant,
         )
         out.append(IndexBuild(instant, _plan(storage, requested) or IndexPlan(), is_begun=False))
@@ -82,8 +78,8 @@ def completed_builds(storage: Storage, timeline: Timeline) -> dict[str, str]:
     waiting = {p for b in pending_builds(storage, timeline) for p in b.partitions}
     done = {i.time for i in timeline.of(INDEXING) if i.completed}
     out: dict[str, str] = {}
-    for file in timeline.files:
-        if file.action == INDEXING and file.state == INFLIGHT and file.time in done:
+    for file in timeline.files_of({(time, INDEXING) for time in done}):
+        if file.state == INFLIGHT:
             plan = _plan(storage, file)
             out.update((p.partition, p.up_to) for p in (() if plan is None else plan.partitions))
     return {p: at for p, at in out.items() if p not in waiting}

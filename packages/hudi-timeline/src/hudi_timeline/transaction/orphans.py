@@ -51,7 +51,7 @@ def remove_marks(storage: Storage, timeline: Timeline, marked: Sequence[str]) ->
     Args:
         marked: instants that had markers before the timeline was loaded.
     """
-    there = {f.time for f in timeline.files}
+    there = {i.time for i in timeline.instants}
     undone = _Undone(storage, timeline)
     for time_ in marked:
         if time_ in there:
