@@ -24,7 +24,10 @@ from hudi_format.errors import HudiError
 
 OURS = "ours"  # in the place of the bundle's path: this project's format("hudi")
 # Each plan runs once, over a few rows: what the second compiler and a parallel collector do costs more than it saves.
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Verifying the bytecode of classes of released jars is a tenth of what a session's first statements take.
+QUICK_JVM = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 # Apache Hudi's BLOOM with the metadata table serialises a lock with Kryo, which Java 17 refuses.
 OPENED = "--add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED"
 HUDI = {
