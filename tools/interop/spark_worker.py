@@ -24,7 +24,7 @@ from hudi_format.errors import HudiError
 
 OURS = "ours"  # in the place of the bundle's path: this project's format("hudi")
 # Each plan runs once, over a few rows: what the second compiler and a parallel collector do costs more than it saves.
-# Verifying the bytecode of classes of released jars is a tenth of what a session's first statements take.
+# Verifying the bytecode of released jars took some 3 of the 40 s of a session and its first statements (noisy).
 QUICK_JVM = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
