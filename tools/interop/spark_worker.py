@@ -24,10 +24,7 @@ from hudi_format.errors import HudiError
 
 OURS = "ours"  # in the place of the bundle's path: this project's format("hudi")
 # Each plan runs once, over a few rows: what the second compiler and a parallel collector do costs more than it saves.
-# Verifying the bytecode of released jars took some 3 of the 40 s of a session and its first statements (noisy).
-QUICK_JVM = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-)
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Apache Hudi's BLOOM with the metadata table serialises a lock with Kryo, which Java 17 refuses.
 OPENED = "--add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED"
 HUDI = {
