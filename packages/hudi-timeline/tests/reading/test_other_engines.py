@@ -264,6 +264,37 @@ def test_duckdb_reads_files_itself_where_they_say_what_the_scan_does(tmp_path):
     assert own_scan(read_hudi(path, columns=["id", "small"]))
 
 
+@pytest.mark.parametrize("place", ["files", "dataset", "memory"])
+def test_nan_is_in_conditions_what_it_is_in_duckdb(tmp_path, place):
+    nan = float("nan")
+    numbers = {"f": pa.array([nan, 1.0, 2.0, None, -0.0]), "g": pa.array([nan, 1, 1, 1, 1], pa.float32())}
+    rows = pa.table({"id": list("abcde"), **numbers, "n": range(5)})
+    write_hudi(tmp_path, rows, key="id", table_type=MOR if place == "memory" else COW)
+    if place == "memory":
+        write_hudi(tmp_path, rows.slice(0, 2))
+    scan = read_hudi(tmp_path, ["id", "f", "g"], "n >= 0" if place == "dataset" else None)
+    relation = scan.to_duckdb(duckdb.connect())
+    assert relation.columns == ["id", "f", "g"]
+    assert relation.types == duckdb.connect().from_arrow(scan.to_arrow()).types
+
+    def meeting(condition):
+        return "".join(sorted(r[0] for r in relation.filter(condition).project("id").fetchall()))
+
+    conditions = [
+        "f < 3",
+        "f > 1.5",
+        "f > 3",
+        "f = 'nan'",
+        "NOT f < 3",
+        "f IS NULL",
+        "f = 0",
+        "isnan(g)",
+        "g < 3",
+    ]
+    assert [*map(meeting, conditions)] == ["bce", "ac", "a", "a", "a", "d", "e", "a", "bcde"]
+    assert str(relation.aggregate("max(f), min(f), max(g)").fetchall()) == "[(nan, -0.0, nan)]"
+
+
 @pytest.mark.parametrize("partition", ["a*", "a?", "[a]", "{a,b}", "k=v", "a b", "a'b"])
 def test_names_of_files_are_no_patterns(tmp_path, partition):
     path = str(tmp_path / "t")

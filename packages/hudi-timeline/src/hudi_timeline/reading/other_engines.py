@@ -355,17 +355,35 @@ def relation_of(scan: Scan, connection: duckdb.DuckDBPyConnection) -> duckdb.Duc
             table=scan.table_uri,
             remedy="name a column; count() of the scan gives the number of its rows.",
         )
+    return _with_nan(_rows_of(scan, connection), scan.schema)
+
+
+def _rows_of(scan: Scan, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
     try:
         files = _files_of(scan)
     except UnsupportedError:
         return connection.from_arrow(scan.to_arrow())
     relation = _own_scan(scan, files, connection)
-    if relation is not None:
-        return relation
-    relation = connection.from_arrow(files.dataset)
+    return connection.from_arrow(files.dataset) if relation is None else relation
+
+
+def _with_nan(relation: duckdb.DuckDBPyRelation, schema: pa.Schema) -> duckdb.DuckDBPyRelation:
+    """The scan's columns of a relation, those of floating-point numbers as ones that may hold NaN.
+
+    Statistics of Parquet pass over NaN, which is greater than all numbers in DuckDB: by them it takes `x < 3` for true
+    in all rows, and `x > 3` for false.  What pyarrow filters by them, or for DuckDB 1.4, lacks NaN too.
+    """
     # A dataset has the columns of the filter too, after those of the scan.
-    shown = relation.columns[: len(scan.schema)]
-    return relation if shown == relation.columns else relation.project(_listed(shown))
+    names = relation.columns[: len(schema)]
+    shown, odd = [], False
+    for field, name in zip(schema, names, strict=True):
+        column = _listed([name])
+        if pa.types.is_float32(field.type) or pa.types.is_float64(field.type):
+            kind = "FLOAT" if pa.types.is_float32(field.type) else "DOUBLE"
+            column = f"CASE WHEN isnan({column}) THEN 'nan'::{kind} ELSE {column} END AS {column}"
+            odd = True
+        shown.append(column)
+    return relation.project(", ".join(shown)) if odd or names != relation.columns else relation
 
 
 def _listed(names: Sequence[str]) -> str:
