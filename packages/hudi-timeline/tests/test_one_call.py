@@ -278,3 +278,12 @@ def test_keys_are_erased_from_every_file(tmp_path):
     assert table.erase([1]).erased
     assert table.read().to_arrow().column("id").to_pylist() == [2]
     assert table.optimize(dry_run=True) is not None
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_python_objects_in_a_frame_of_polars_are_refused(tmp_path, lazy):
+    """Its Arrow stream has their addresses in memory, eight bytes each."""
+    frame = pl.DataFrame({"id": [1], "q": pl.Series([object()], dtype=pl.Object)})
+    with pytest.raises(SchemaError, match="column q holds Python objects"):
+        write_hudi(tmp_path / "t", frame.lazy() if lazy else frame, key="id")
+    assert not (tmp_path / "t").exists()

@@ -54,8 +54,9 @@ def _as_arrow(data: object, known: Callable[[], pa.Schema | None] | None) -> pa.
         # Before its stream, which would have the index as a column.
         if type(data).__module__.partition(".")[0] == "pandas":
             return _frame(data, known)
-        if type(data).__module__.partition(".")[0] == "polars" and hasattr(data, "collect"):
-            data = data.collect()  # a LazyFrame
+        if type(data).__module__.partition(".")[0] == "polars":
+            data = data.collect() if hasattr(data, "collect") else data  # a LazyFrame
+            _refuse_objects(data)
         if hasattr(data, "__arrow_c_stream__"):
             return pa.RecordBatchReader.from_stream(data)
         if hasattr(data, "scanner"):  # a dataset of pyarrow
@@ -77,6 +78,16 @@ def _as_arrow(data: object, known: Callable[[], pa.Schema | None] | None) -> pa.
             "dict.",
         ) from e
     raise _unreadable(data)
+
+
+def _refuse_objects(frame: object) -> None:
+    """Raise SchemaError for Python objects in a frame of Polars, whose Arrow stream has their addresses in memory."""
+    for name, kind in dict(getattr(frame, "schema", {})).items():
+        if str(kind) == "Object":
+            raise SchemaError(
+                f"column {name} holds Python objects (Polars' type Object), which no table can store",
+                remedy="give the column values of one type, e.g. pl.Series(name, values, dtype=pl.String).",
+            )
 
 
 def _unreadable(data: object) -> SchemaError:
