@@ -20,9 +20,15 @@ def types_are_guessed(data: object) -> bool:
     """Whether the rows' types were inferred from Python values, which have one float type."""
     if hasattr(data, "__arrow_c_stream__"):
         return type(data).__module__.partition(".")[0] == "pandas"
+    if _are_batches(data):
+        return False
     return (
         isinstance(data, (list, tuple, dict, Iterator)) or type(data).__module__.partition(".")[0] == "pandas"
     )
+
+
+def _are_batches(data: object) -> bool:
+    return isinstance(data, list) and bool(data) and all(isinstance(b, pa.RecordBatch) for b in data)
 
 
 def as_reader(
@@ -65,11 +71,14 @@ def _as_arrow(data: object, known: Callable[[], pa.Schema | None] | None) -> pa.
             data = list(data)
         if isinstance(data, list) and not data and known is not None and (schema := known()) is not None:
             return no_rows(schema)
+        if _are_batches(data):
+            return pa.Table.from_batches(data)
         if isinstance(data, list) and data and all(isinstance(r, dict) for r in data):
             # Arrow's own way knows the columns of the first row only.
             names = dict.fromkeys(name for row in data for name in row)
             data = {name: [row.get(name) for row in data] for name in names}
         if isinstance(data, dict):
+            _refuse_unnamed(data)
             return pa.table({name: _column(name, values, known) for name, values in data.items()})
     except _REFUSALS as e:
         raise SchemaError(
@@ -78,6 +87,16 @@ def _as_arrow(data: object, known: Callable[[], pa.Schema | None] | None) -> pa.
             "dict.",
         ) from e
     raise _unreadable(data)
+
+
+def _refuse_unnamed(columns: dict[object, object]) -> None:
+    """Raise SchemaError for a column whose name is no text."""
+    name = next((n for n in columns if not isinstance(n, str)), None)
+    if name is not None or None in columns:
+        raise SchemaError(
+            f"a column has the name {name!r}, which is no text",
+            remedy="name each column by a text, as in {'id': ...}.",
+        )
 
 
 def _refuse_objects(frame: object) -> None:
