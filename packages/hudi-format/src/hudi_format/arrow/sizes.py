@@ -58,23 +58,19 @@ def _size(array: pa.Array) -> int:
         return size + 2 * rows * wide + _size(_span(array.values, start, end))
     if pt.is_string_view(kind) or pt.is_binary_view(kind):
         return size + 16 * rows + _beyond_views(array, buffers[1])
-    if _has_offsets(kind):
-        wide = 8 if pt.is_large_string(kind) or pt.is_large_binary(kind) else 4
-        start, end = _ends(buffers[1], wide, array.offset, rows)
-        there = buffers[2].size if buffers[2] is not None else 0
-        return size + rows * wide + max(0, min(end, there) - min(start, there))
-    return size + -(-rows * int(kind.bit_width) // 8)
+    return _flat(array, kind, rows)
 
 
 def _flat(array: pa.Array, kind: pa.DataType, rows: int) -> int:
     """Size of texts, or of values of a fixed width."""
     buffers = array.buffers()
     size = 0 if buffers[0] is None else -(-rows // 8)
-    if not pt.is_string(kind):
+    if pt.is_primitive(kind) or not _has_offsets(kind):
         return size + -(-rows * int(kind.bit_width) // 8)
-    start, end = _ends(buffers[1], 4, array.offset, rows)
+    wide = 8 if pt.is_large_string(kind) or pt.is_large_binary(kind) else 4
+    start, end = _ends(buffers[1], wide, array.offset, rows)
     there = buffers[2].size if buffers[2] is not None else 0
-    return size + rows * 4 + max(0, min(end, there) - min(start, there))
+    return size + rows * wide + max(0, min(end, there) - min(start, there))
 
 
 def _has_offsets(kind: pa.DataType) -> bool:

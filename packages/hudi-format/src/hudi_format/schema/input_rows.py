@@ -91,10 +91,10 @@ def _as_arrow(data: object, known: Callable[[], pa.Schema | None] | None) -> pa.
 
 def _refuse_unnamed(columns: dict[object, object]) -> None:
     """Raise SchemaError for a column whose name is no text."""
-    name = next((n for n in columns if not isinstance(n, str)), None)
-    if name is not None or None in columns:
+    odd = [name for name in columns if not isinstance(name, str)]
+    if odd:
         raise SchemaError(
-            f"a column has the name {name!r}, which is no text",
+            f"a column has the name {odd[0]!r}, which is no text",
             remedy="name each column by a text, as in {'id': ...}.",
         )
 
