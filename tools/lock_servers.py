@@ -26,6 +26,7 @@ from interop.bundles import cache_folder
 LONGEST_S = 300  # for a server to start
 _ATTEMPTS = 3  # another process may take the port that was free a moment ago
 _PAUSE_S = 0.05
+_DUMP_S = 2.0  # a JVM has listed its threads by then
 
 
 class LockServer:
@@ -68,6 +69,10 @@ class LockServer:
 
     def thaw(self) -> None:
         self._do("thaw")
+
+    def tell(self, path: Path) -> None:
+        """Write to a file what the server has said, and what each of its threads is at."""
+        self._do(f"tell {path}")
 
     def _do(self, what: str) -> None:
         assert self._process.stdin is not None
@@ -234,6 +239,11 @@ def _told(
     """The server after what the parent asked for, and an answer."""
     if what in ("freeze", "thaw"):
         server.send_signal(signal.SIGSTOP if what == "freeze" else signal.SIGCONT)
+        return server, "done"
+    if what.startswith("tell "):
+        server.send_signal(signal.SIGQUIT)
+        time.sleep(_DUMP_S)
+        shutil.copyfile(folder / "server.log", what.removeprefix("tell "))
         return server, "done"
     server.kill()
     server.wait()

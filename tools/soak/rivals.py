@@ -116,6 +116,7 @@ def place_of(lock: str, folder: Path) -> Iterator[Place]:
 
             started = LockServer(lock)
             stack.callback(started.stop)
+            stack.push(lambda kind, *_: started.tell(folder / "server.log") if kind else None)
             options = _OF_SERVERS[lock](started.port)
         yield Place(path, {of + "wait_time_ms": "90000", **options})
 
