@@ -1,5 +1,6 @@
 """Rows in every form in which callers have them, as the same Arrow data; and what is no table."""
 
+import datetime as dt
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +92,33 @@ def test_a_path_is_told_what_opens_it(data):
 def test_what_makes_no_table_is_told_with_its_place(data, message):
     with pytest.raises(SchemaError, match=message):
         as_reader(data)
+
+
+@pytest.mark.parametrize(
+    ("unit", "n", "kind", "expected"),
+    [
+        ("Y", 1, pa.date32(), dt.date(1971, 1, 1)),
+        ("M", 2, pa.date32(), dt.date(1970, 3, 1)),
+        ("W", 1, pa.date32(), dt.date(1970, 1, 8)),
+        ("D", -1, pa.date32(), dt.date(1969, 12, 31)),
+        ("h", 25, pa.timestamp("s"), dt.datetime(1970, 1, 2, 1)),
+        ("m", -1, pa.timestamp("s"), dt.datetime(1969, 12, 31, 23, 59)),
+        ("s", 1, pa.timestamp("s"), dt.datetime(1970, 1, 1, 0, 0, 1)),
+        ("ms", 1, pa.timestamp("ms"), dt.datetime(1970, 1, 1, 0, 0, 0, 1000)),
+        ("us", 1, pa.timestamp("us"), dt.datetime(1970, 1, 1, 0, 0, 0, 1)),
+    ],
+)
+def test_moments_of_numpy_are_dates_and_timestamps_in_each_of_its_units(unit, n, kind, expected):
+    scalar = np.datetime64(n, unit)
+    for values in ([scalar, None], np.array([scalar, "NaT"], f"datetime64[{unit}]")):
+        found = as_reader({"d": values}).column("d")
+        assert found.type == kind
+        assert found.to_pylist() == [expected, None]
+
+
+def test_dates_of_numpy_among_other_values_are_told():
+    with pytest.raises(SchemaError, match=r"column d: .*2020-01-01.* in row 1"):
+        as_reader({"d": [1, np.datetime64("2020-01-01")]})
 
 
 def test_a_table_of_invalid_data_is_refused():

@@ -266,3 +266,8 @@ def test_a_slip_of_one_letter_is_answered_with_a_name(key, at, letter):
     slipped = key[:at] + letter + key[at + 1 :]
     if main_name(slipped) is None:
         assert nearest(slipped) is not None
+
+
+def test_a_name_that_is_like_no_other_has_no_nearest():
+    assert nearest("hoodie.zap") is None
+    assert nearest("hoodie.tabel.nam") == "hoodie.table.name"

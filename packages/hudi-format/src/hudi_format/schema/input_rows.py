@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -14,6 +15,8 @@ from hudi_format.errors import SchemaError
 from hudi_format.schema.casts import is_any_list
 
 _REFUSALS = (pa.ArrowException, OSError, TypeError, ValueError, OverflowError)
+# NumPy's units of time that Arrow has not, and those that hold the same moments.
+_UNITS = {"Y": "D", "M": "D", "W": "D", "h": "s", "m": "s"}
 
 
 def types_are_guessed(data: object) -> bool:
@@ -145,11 +148,14 @@ def _first(values: Iterable[object]) -> object:
 
 def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None) -> Any:
     if not isinstance(values, (list, tuple)):
-        return values
+        return _in_units_of_arrow(values) if isinstance(values, np.ndarray) else values
     kind = guess = None
     try:
         guess = pa.array(values)
     except _REFUSALS:
+        moments = _moments(values)
+        if moments is not None:
+            return moments
         if not any(isinstance(v, (list, tuple, Mapping)) for v in values):
             raise _mixed(name, values, None) from None
     if guess is None or _has_struct(guess.type):
@@ -163,6 +169,21 @@ def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None
         return pa.array(values, kind)
     except _REFUSALS:
         raise _mixed(name, values, kind) from None
+
+
+def _moments(values: Sequence[Any]) -> pa.Array | None:
+    """Dates or timestamps of NumPy scalars, whose units Arrow takes of arrays only; None where others are there."""
+    if not all(v is None or isinstance(v, np.datetime64) for v in values):
+        return None
+    return pa.array(_in_units_of_arrow(np.array(values, "datetime64")))
+
+
+def _in_units_of_arrow(values: np.ndarray) -> np.ndarray:
+    """NumPy's dates of years, months or weeks in days, and its hours and minutes in seconds."""
+    if values.dtype.kind != "M":
+        return values
+    unit = np.datetime_data(values.dtype)[0]
+    return values.astype(f"datetime64[{_UNITS[unit]}]") if unit in _UNITS else values
 
 
 def _mixed(name: str, values: Sequence[Any], kind: pa.DataType | None) -> SchemaError:

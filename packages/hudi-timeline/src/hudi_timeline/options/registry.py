@@ -88,6 +88,7 @@ DATA_FILE = Path(__file__).with_name("known_options.tsv")
 _SECRET = ("password", "secret", "api.key", "access.key", "token", "credential")
 # How near a name below an open prefix may come to a known one before it counts as a slip of the pen.
 _SLIP = 0.92
+_COMMON = "hoodie."
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +217,10 @@ def nearest(key: str) -> str | None:
         ends = [n for low, n in names.items() if low.endswith(tail)]
         if ends and (len(parts) - start > 1 or len(parts) == 1):
             return min(ends, key=len)
-    close = difflib.get_close_matches(lowered, list(names), n=1, cutoff=0.6)
-    return names[close[0]] if close else None
+    # The word that nearly all of them begin with makes none of them like another.
+    of = {low.removeprefix(_COMMON): n for low, n in names.items()}
+    close = difflib.get_close_matches(lowered.removeprefix(_COMMON), list(of), n=1, cutoff=0.6)
+    return of[close[0]] if close else None
 
 
 @cache

@@ -261,7 +261,12 @@ class Scan:
 
     def head(self, n: int = 5) -> pa.Table:
         """The first rows, of no more files than it takes."""
-        n = operator.index(n)
+        try:
+            n = operator.index(n)
+        except TypeError:
+            raise TypeError(
+                f"the number of rows must be a whole number, not {type(n).__name__}: {n!r}"
+            ) from None
         if n < 0:
             raise ValueError(f"the number of rows must not be below 0, and is {n}")
         batches, left = [], n
