@@ -279,6 +279,10 @@ def scenario(session: nox.Session) -> None:
     )
 
 
+# Of the long forms in a package, those that the session `faults` runs.
+FAULTS = ("test_interrupts.py", "test_power_failure.py")
+
+
 @nox.session
 def soak(session: nox.Session) -> None:
     """The long forms: the cases of sampled tests that CI leaves out, every golden answer on Spark, 40 killed writers
@@ -286,7 +290,15 @@ def soak(session: nox.Session) -> None:
     writer that cleans."""
     _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, *ENGINES)
     _pytest(session, *(f"packages/{p}/tests" for p in PACKAGES), "-m", "slow", "--timeout=3600")
-    _pytest(session, "tests/scenarios", "--timeout=5400", env={"HUDI_SOAK": "1"})
+    # Tests that go further where they are told to.
+    further = [
+        path
+        for package in PACKAGES
+        for path in sorted((ROOT / "packages" / package / "tests").rglob("test_*.py"))
+        if "HUDI_SOAK" in path.read_text(encoding="utf-8")
+    ]
+    further = [str(path.relative_to(ROOT)) for path in further if path.name not in FAULTS]
+    _pytest(session, *further, "tests/scenarios", "--timeout=5400", env={"HUDI_SOAK": "1"})
 
 
 @nox.session
@@ -295,8 +307,7 @@ def faults(session: nox.Session) -> None:
     _install(session, "hudi-timeline", *TESTING)
     _pytest(session, "tests/scenarios/test_cuts.py", "tests/scenarios/test_random_faults.py", "--timeout=7200",
             env={"HUDI_FAULTS": "1"})  # fmt: skip
-    _pytest(session, "packages/hudi-timeline/tests/scenarios/test_interrupts.py",
-            "packages/hudi-timeline/tests/scenarios/test_power_failure.py",
+    _pytest(session, *(f"packages/hudi-timeline/tests/scenarios/{name}" for name in FAULTS),
             "--timeout=7200", env={"HUDI_SOAK": "1"})  # fmt: skip
 
 

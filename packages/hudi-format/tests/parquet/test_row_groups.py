@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+import os
 import random
 import zipfile
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from hudi_format.parquet import _chunks
 from hudi_format.parquet.footer import footer_bytes
 from hudi_format.parquet.row_groups import RowGroup, repeating, row_groups
 
+STEP = 1 if os.environ.get("HUDI_SOAK") else 4  # of the bytes of a footer, how many until the next is changed
 DAY, TIME = dt.date(2020, 5, 17), dt.datetime(2020, 5, 17, 1, 2, 3, 456789)
 KINDS = {
     "i8": (pa.int8(), [-5, 100]),
@@ -153,7 +155,7 @@ def test_a_damaged_footer_is_an_error_or_says_less() -> None:
     _, data = _file()
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     good = refused = 0
-    for at in range(start, len(data) - 8):
+    for at in range(start, len(data) - 8, STEP):
         for value in (0x00, 0x15, 0x24, 0xFF, data[at] ^ 0x10):
             damaged = data[:at] + bytes([value]) + data[at + 1 :]
             try:

@@ -260,10 +260,10 @@ class Counted(io.BytesIO):
 
 
 HEAVY = {
-    "magics": b"#HUDI#" * 100_000,
-    "blocks that claim most of the file": (b"#HUDI#" + struct.pack(">q", 1 << 20) + bytes(20)) * 30_000,
-    "blocks that claim all numbers": (b"#HUDI#" + b"\x7f" + b"\xff" * 7) * 50_000,
-    "parts of a magic": b"#HUD" * 600_000,
+    "magics": b"#HUDI#" * 30_000,
+    "blocks that claim most of the file": (b"#HUDI#" + struct.pack(">q", 1 << 20) + bytes(20)) * 10_000,
+    "blocks that claim all numbers": (b"#HUDI#" + b"\x7f" + b"\xff" * 7) * 15_000,
+    "parts of a magic": b"#HUD" * 200_000,
     "small blocks": block(1, {0: "1"}, b"\0\0\0\3\0\0\0\1\0") * 10_000,
 }
 

@@ -65,6 +65,7 @@ def cleaned(path, policy="commits"):
 
 
 @pytest.mark.req("TS-19", "CC-22")
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("write", WRITES)
 def test_a_reader_from_before_a_late_commit_reads_on_after_a_cleaning(path, monkeypatch, write, kind):

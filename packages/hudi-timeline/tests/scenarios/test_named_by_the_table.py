@@ -175,6 +175,7 @@ def everything(uri, folder):
 
 
 @pytest.mark.req("NEW-37")
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("place", "table_type"),
     [

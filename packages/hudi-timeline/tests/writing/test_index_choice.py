@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import random
 import shutil
 
@@ -101,7 +102,7 @@ def base_files(path):
 
 @pytest.mark.req("IX-02", "IX-04", "IX-07", "IX-13", "IX-20", "TL-25")
 @settings(
-    max_examples=25,
+    max_examples=25 if os.environ.get("HUDI_SOAK") else 10,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -367,7 +368,7 @@ def test_a_move_takes_a_key_out_of_every_file_and_puts_it_into_one(tmp_path):
 
 @pytest.mark.req("IX-06", "IX-08", "TL-25")
 @settings(
-    max_examples=15,
+    max_examples=15 if os.environ.get("HUDI_SOAK") else 6,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
