@@ -25,7 +25,7 @@ ONE_OF = {
     "test_operations": 4,
 }
 # The longest tests: the first of so many cases of each here, the others in the long form (`-m slow`).
-CASES_IN_CI = {"test_keys": 2, "test_validation": 2, "test_key_lookup": 3, "test_key_stages": 2}
+CASES_IN_CI = {"test_keys": 4, "test_validation": 2, "test_key_lookup": 5, "test_key_stages": 2}
 # Tests of these files are about writes and services, whose work is done by the same workers on every version.
 ONE_VERSION_FILES = {
     "test_bucket_index",
@@ -38,14 +38,18 @@ ONE_VERSION_FILES = {
     "test_key_places",
     "test_key_stages",
     "test_many_keys",
+    "test_merge_function",
     "test_merge_on_read",
+    "test_migration",
     "test_null_texts",
     "test_prepped",
     "test_rivals",
     "test_rows_of_keys",
     "test_s3",
     "test_same_commits",
+    "test_same_values",
     "test_sizing",
+    "test_table_services",
     "test_validation",
 }
 ONE_VERSION = {

@@ -87,6 +87,7 @@ QUESTIONS += [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.req("QR-01", "QR-03", "QR-07")
 @pytest.mark.parametrize(("table", "question"), first_of_each_kind(QUESTIONS))
 def test_spark_gives_the_answer_that_apache_hudi_gives(spark, to_arrow, unpacked, table, question):
@@ -125,6 +126,7 @@ CHOSEN = [
 REST = [x for x in LAYOUT_2_QUESTIONS if x not in CHOSEN]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.req("QR-01", "QR-03", "QR-07", "FS-11")
 @pytest.mark.parametrize(("table", "question"), CHOSEN, ids=[f"{t}-{q.name}" for t, q in CHOSEN])
 def test_spark_gives_the_answer_of_versions_8_and_9(spark, to_arrow, unpacked, table, question):

@@ -74,6 +74,7 @@ def test_a_native_key_of_several_fields_is_the_kernel_s(spark, rows, table, fiel
     assert [r[0] for r in rows.select(column).collect()] == keys_or_none(table, spec)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("encode", [False, True])
 @pytest.mark.parametrize("hive", [False, True])
 @pytest.mark.parametrize("fields", [("s",), ("i", "d"), ("g.v", "b", "p"), ("t",)])
@@ -162,6 +163,7 @@ def test_void_is_arrows_type_of_nulls_which_takes_the_tables_type(spark, sql, ki
     assert to_arrow_schema(spark.sql(f"select {sql} as v").schema).field("v").type == kind
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.req("KG-03")
 @pytest.mark.parametrize("hive", [False, True])
 @pytest.mark.parametrize(
