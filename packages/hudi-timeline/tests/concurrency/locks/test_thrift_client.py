@@ -90,6 +90,17 @@ def test_exceptions_of_the_service_are_told_apart(service):
     assert e.value.number == 0
 
 
+def test_a_call_in_which_the_service_failed_may_have_had_its_effect(service):
+    """Hive's answer where its database cannot lock for many at once."""
+    failed = (
+        field(STRING, 1, text(b"Internal error processing lock"))
+        + field(I32, 2, struct.pack(">i", 6))
+        + b"\0"
+    )
+    with pytest.raises(ThriftError, match="the service failed: Internal error processing lock"):
+        service(message(failed, kind=3)).call("lock")
+
+
 @pytest.mark.parametrize("cut", range(0, len(ANSWER), 5))
 def test_an_answer_that_is_cut_is_none(service, cut):
     with pytest.raises(ThriftError, match="closed"):

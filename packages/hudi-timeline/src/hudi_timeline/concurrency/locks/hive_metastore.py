@@ -130,7 +130,8 @@ class HiveMetastoreLock:
     def _no_answer(self, problem: str) -> LockError:
         return LockError(
             f"the Hive metastore gives no answer about {self.name}: {problem}",
-            remedy=f"check {HIVE_URIS} and that the metastore runs, without Kerberos or TLS, then run the write again.",
+            remedy=f"check {HIVE_URIS} and that the metastore runs, without Kerberos or TLS, and keeps locks "
+            "(hive.support.concurrency, a transaction manager), then run the write again.",
         )
 
     def _once(self, method: str, *arguments: Field) -> Any:

@@ -17,6 +17,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 BOOL, BYTE, DOUBLE, I16, I32, I64, STRING, STRUCT, MAP, SET, LIST = 2, 3, 4, 6, 8, 10, 11, 12, 13, 14, 15
 _STOP = 0
 _CALL, _REPLY, _EXCEPTION = 1, 2, 3
+_INTERNAL_ERROR = 6  # type of an exception that no method declares
 _VERSION: Final = 0x80010000
 _FIXED = {BOOL: ">?", BYTE: ">b", DOUBLE: ">d", I16: ">h", I32: ">i", I64: ">q"}
 _MOST_BYTES = 16 << 20  # of one answer
@@ -30,7 +31,7 @@ Answer: TypeAlias = dict[int, Any]
 
 
 class ThriftError(Exception):
-    """The connection failed, or what came was no answer."""
+    """The connection failed, what came was no answer, or the service failed in the call: it may have had its effect."""
 
 
 class RefusedError(Exception):
@@ -98,7 +99,7 @@ class ThriftClient:
 
         Raises:
             RefusedError: the service raised.
-            ThriftError: no answer came, so that the call may have had its effect or not.
+            ThriftError: no answer came, or that the service failed: the call may have had its effect or not.
         """
         self._number += 1
         name = method.encode()
@@ -119,7 +120,11 @@ class ThriftClient:
         name, number = self._bytes(), self._unpacked(">i")[0]
         fields = self._struct(0)
         if version & 0xFF == _EXCEPTION:
-            raise RefusedError(0, fields)
+            refused = RefusedError(0, fields)
+            # A metastore's database fails now and then where several ask for locks.
+            if fields.get(2) == _INTERNAL_ERROR:
+                raise ThriftError(f"the service failed: {refused}")
+            raise refused
         if version & 0xFF != _REPLY or name != method.encode() or number != self._number:
             self._junk("it answers another call")
         raised = next((n for n in fields if n), 0)
