@@ -31,7 +31,7 @@ Answer: TypeAlias = dict[int, Any]
 
 
 class ThriftError(Exception):
-    """The connection failed, what came was no answer, or the service failed in the call: it may have had its effect."""
+    """The connection failed, no answer came, or the service failed in the call."""
 
 
 class RefusedError(Exception):
