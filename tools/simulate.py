@@ -2,6 +2,7 @@
 
     python tools/simulate.py 0 1000000 [--processes 2]     # seeds; a failing one is shrunk, and the run fails
     python tools/simulate.py 4711 4712                     # one of them again
+    python tools/simulate.py 0 10000 --processor-seconds 450    # or as many of them as end in that time
 
 A seed draws the acts, their table, faults and clocks, and the order of their steps (`hudi_timeline.testing.workload`).
 """
@@ -77,6 +78,7 @@ def main() -> int:
     parser.add_argument("first", type=int)
     parser.add_argument("last", type=int)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--processor-seconds", type=float, default=float("inf"))
     given = parser.parse_args()
     blocks = [(at, min(at + BLOCK, given.last)) for at in range(given.first, given.last, BLOCK)]
     began, done, cpu, failed = time.monotonic(), 0, 0.0, 0
@@ -86,13 +88,16 @@ def main() -> int:
             done, cpu, failed = done + count, cpu + seconds, failed + len(found)
             for text in found:
                 print(text, flush=True)
-            if done % (20 * BLOCK) == 0 or done == given.last - given.first:
+            spent = cpu >= given.processor_seconds
+            if done % (20 * BLOCK) == 0 or done == given.last - given.first or spent:
                 each = f"{cpu / done * 1000:.0f} ms of a processor each"
                 print(
                     f"{done:,} interleavings, {failed} failed; {each}; {time.monotonic() - began:.0f} s",
                     flush=True,
                 )
-            if failed >= MOST_FAILURES:
+            if spent and done < given.last - given.first:
+                print(f"{given.processor_seconds:,.0f} s of a processor are over", flush=True)
+            if spent or failed >= MOST_FAILURES:
                 break
     return 1 if failed else 0
 
