@@ -305,6 +305,7 @@ def test_spilled_snapshots_are_those_of_memory(opened, table):
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.req("QR-06", "QR-11", "NEW-24")
 @pytest.mark.parametrize("table", TABLES, ids=str)
 def test_filters_of_spilled_snapshots_are_those_of_memory(opened, table):

@@ -1,8 +1,8 @@
 """Every operation that changes a table, cut at any of its storage calls: one of two states, and the table goes on.
 
-Before the first and after every call that changes the store.  With `HUDI_FAULTS=1` (nox session `faults`) also before
-each change and at every call that only looks, which leaves what the cut after the change before it leaves, and in the
-middle of all that is written.
+Before the first, and after every other call that changes the store.  With `HUDI_FAULTS=1` (nox session `faults`) after
+each of them, also before each and at every call that only looks, which leaves what the cut after the change before it
+leaves, and in the middle of all that is written.
 """
 
 import os

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -184,21 +185,26 @@ class Cutter:
         return self._undisturbed[1]
 
     def run(self, *, long: bool = False) -> int:
-        """Cut before the first and after every call that changes the store; how many cuts that were.
+        """Cut before the first and after calls that change the store; how many cuts that were.
+
+        After every other one and the last: those of odd or of even number, as the operation's name says.
 
         Args:
-            long: before each change and at every other call too, where a cut leaves what the cut after the change
-                before it leaves; and in the middle of everything that is written.
+            long: after each change; before each and at every other call too, where a cut leaves what the cut after the
+                change before it leaves; and in the middle of everything that is written.
         """
         kinds = [Fault(CRASH, operation=CHANGES, after=True)]
         if long:
             kinds += [Fault(CRASH, operation=CHANGES), Fault(CRASH), Fault(CRASH, after=True), Fault(TEAR)]
         else:
             self.cut(Fault(CRASH, operation=CHANGES))
+        step = 1 if long else 2
         for kind in kinds:
-            nth = 1
+            nth = 1 + zlib.crc32(self.operation.name.encode()) % step
             while self.cut(replace(kind, nth=nth)):
-                nth += 1
+                nth += step
+            if nth > 1 and step > 1:
+                self.cut(replace(kind, nth=nth - 1))
         return self._cuts
 
     def cut(self, fault: Fault) -> bool:

@@ -21,13 +21,13 @@ from interop.spark_worker import QUICK_JVM
 ONE_OF = {
     "test_golden": 12,
     "test_bad_input": 8,
-    "test_keys": 6,
     "test_operations": 4,
 }
 # The longest tests: the first of so many cases of each here, the others in the long form (`-m slow`).
 CASES_IN_CI = {"test_keys": 4, "test_validation": 2, "test_key_lookup": 5, "test_key_stages": 2}
 # Tests of these files are about writes and services, whose work is done by the same workers on every version.
 ONE_VERSION_FILES = {
+    "test_altered",
     "test_bucket_index",
     "test_compaction",
     "test_deleted_keys",
@@ -37,12 +37,15 @@ ONE_VERSION_FILES = {
     "test_key_lookup",
     "test_key_places",
     "test_key_stages",
+    "test_keys",
+    "test_logged_slices",
     "test_many_keys",
     "test_merge_function",
     "test_merge_on_read",
     "test_migration",
     "test_null_texts",
     "test_prepped",
+    "test_outlived",
     "test_rivals",
     "test_rows_of_keys",
     "test_s3",

@@ -71,6 +71,7 @@ def test_a_doubled_put_is_ones_own(name):
 
 
 @pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.sampled(2)
 def test_a_lost_answer_is_a_storage_error_or_nothing_and_the_next_call_goes_on(name):
     kind, call = SERVICES[name]
     for nth in range(1, len(undisturbed(name)[0]) + 1):

@@ -99,6 +99,7 @@ def test_equality_and_lists_read_the_files_of_their_buckets(tmp_path, kind):
         pc.field("id") == pc.field("v"),
     ],
 )
+@pytest.mark.sampled(2)
 def test_filters_that_other_keys_may_pass_read_all_files(tmp_path, filter):
     table = make(tmp_path / "t")
     assert check(table, filter) == 32

@@ -172,6 +172,7 @@ EVENTS += [rolled_back, made_anew]
 @pytest.mark.req("CC-01", "QR-13", "IN-17")
 @pytest.mark.filterwarnings("ignore:.*skip")
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: e.__name__)
+@pytest.mark.sampled(2)
 def test_a_read_gives_its_rows_or_says_that_it_cannot(table, event):
     want = {name: given(call()) for name, call in asked(table).items()}
     calls = asked(table)

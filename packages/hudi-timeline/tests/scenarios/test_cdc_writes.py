@@ -164,7 +164,7 @@ def payload_of_write(options):
 
 
 @pytest.mark.req("IN-13")
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("table_type", "payload", "mode"),
     [("COPY_ON_WRITE", p, m) for p in PAYLOADS for m in CDC_MODES]
@@ -229,6 +229,7 @@ def in_turn(before, found):
 
 @pytest.mark.parametrize("logged", ["DATA_BEFORE_AFTER", "OP_KEY_ONLY", ""])
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.sampled(2)
 def test_changes_can_be_applied_by_key_in_the_order_in_which_they_are_given(tmp_path, table_type, logged):
     """Of a key that goes from one file group and comes in another, in one commit, the delete is first."""
     index = {

@@ -94,6 +94,7 @@ LOOKED_UP = {
     ("name", "act"),
     [*((n, "insert") for n in LOOKED_UP), ("delete", "upsert"), ("insert that drops", "bulk_insert")],
 )
+@pytest.mark.sampled(2)
 def test_keys_that_a_later_instant_added_are_looked_up_again(path, monkeypatch, begun, name, detection, act):
     write, wanted = LOOKED_UP[name]
     with_marks(path) if "that deletes" in name else None
@@ -108,6 +109,7 @@ def test_keys_that_a_later_instant_added_are_looked_up_again(path, monkeypatch, 
 
 @pytest.mark.parametrize("detection", DETECTION)
 @pytest.mark.parametrize("name", LOOKED_UP)
+@pytest.mark.sampled(2)
 def test_keys_that_an_earlier_instant_added_are_looked_up_again(path, begun, name, detection):
     write, wanted = LOOKED_UP[name]
     with_marks(path) if "that deletes" in name else None

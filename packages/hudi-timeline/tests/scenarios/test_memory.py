@@ -115,6 +115,7 @@ STEPS = {
 
 @pytest.mark.req("NEW-24")
 @pytest.mark.parametrize("steps", STEPS.values(), ids=list(STEPS))
+@pytest.mark.sampled(2)
 def test_a_write_beyond_its_memory_makes_the_table_that_it_makes_in_memory(steps, tmp_path, on_disk):
     plain = written(tmp_path / "plain", steps, {})
     assert not on_disk, "nothing is kept on disk unless it is asked for"

@@ -47,6 +47,7 @@ def stored(table):
 
 @pytest.mark.req("KG-03")
 @pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.sampled(2)
 def test_rows_to_store_are_refused_and_the_table_stays_as_it_was(table, operation):
     table.upsert(rows(["x", None]))
     commits = [i.time for i in table.timeline.completed_writes()]

@@ -12,6 +12,7 @@ STYLES = list(itertools.product(("false", "true"), ("false", "true"), ("cow", "m
 
 
 @pytest.mark.parametrize(("hive", "encode", "kind"), STYLES, ids="-".join)
+@pytest.mark.sampled(2)
 def test_a_write_tells_of_exactly_the_values_that_its_snapshot_has_in_another_form(
     tmp_path, hive, encode, kind
 ):

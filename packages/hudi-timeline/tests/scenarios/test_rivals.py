@@ -105,7 +105,7 @@ def test_every_rival_has_its_case():
     assert set(CASES) == set(RIVALS)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.req("CC-01", "CC-04", "CC-40", "SE-02", "CC-03", "TM-24")
 @pytest.mark.parametrize(("moment", "rival", "name", "conflicts"), MATRIX)
 def test_nothing_is_lost_or_it_is_a_conflict(path, monkeypatch, moment, rival, name, conflicts):

@@ -143,6 +143,7 @@ FITS = [
 
 @pytest.mark.req("SE-02")
 @pytest.mark.parametrize(("column", "values", "want"), FITS, ids=named)
+@pytest.mark.sampled(2)
 def test_values_that_lose_nothing_take_the_tables_type(same_table, column, values, want):
     table = same_table
     result = table.upsert(pa.table({column: values, "id": pa.array([1], pa.int64())}), options=NULLS)
@@ -234,6 +235,7 @@ MISFITS = [
 
 @pytest.mark.req("SE-02", "NEW-36")
 @pytest.mark.parametrize(("column", "values"), MISFITS, ids=named)
+@pytest.mark.sampled(2)
 def test_values_that_do_not_fit_are_named_and_nothing_of_the_write_stays(same_table, column, values):
     table = same_table
     before = files_of(table)
@@ -297,6 +299,7 @@ OTHERS = ["insert", "insert_overwrite", "insert_overwrite_table"]
     ("door", "operation"),
     [*((d, o) for d in DOORS for o in ("upsert", "bulk_insert")), *(("list of dicts", o) for o in OTHERS)],
 )
+@pytest.mark.sampled(2)
 def test_through_every_door_the_table_stays_as_it_was_declared(tmp_path, door, operation):
     table = create(tmp_path / "t", pa.schema([SCHEMA.field(n) for n in ("id", "n", "fare", "city", "f")]))
     declared = table.schema

@@ -128,6 +128,7 @@ def prepare(storage, situation):
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("situation", ["clean", "dead writer", "metadata table"])
 @pytest.mark.parametrize("operation", sorted(OUTCOMES))
+@pytest.mark.sampled(2)
 def test_a_crash_at_any_change_leaves_the_old_or_the_new_state_and_is_mended(
     tmp_path, operation, situation, after
 ):

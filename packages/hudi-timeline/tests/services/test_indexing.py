@@ -135,6 +135,7 @@ def test_a_build_that_dies_at_any_change_is_kept_by_writers_and_done_again(tmp_p
 
 @pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.parametrize("partition", INDEXES)
+@pytest.mark.sampled(2)
 def test_what_a_writer_did_not_keep_is_caught_up(storage, table_type, partition, meanwhile):
     """A writer that read the table's properties before the build began."""
     made(storage, table_type)

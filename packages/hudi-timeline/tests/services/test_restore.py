@@ -68,6 +68,7 @@ def test_what_cannot_be_restored_is_refused_and_nothing_changes(table, path):
 
 @pytest.mark.req("RC-06")
 @pytest.mark.parametrize("after", range(1, 30, 4))
+@pytest.mark.sampled(2)
 def test_a_restore_that_died_is_finished_by_the_same_restore(table, path, monkeypatch, after):
     instants = write(table, range(4))
     before = table.read(as_of=instants[1]).to_arrow().sort_by("k")

@@ -408,6 +408,7 @@ def test_global_indexes_keep_a_key_once_over_the_whole_table(tmp_path_factory, s
     ("payload", "renewed"),
     [("DefaultHoodieRecordPayload", ["k1"]), ("EventTimeAvroPayload", ["k1"]), ("FirstValueAvroPayload", [])],
 )
+@pytest.mark.sampled(2)
 def test_a_stored_record_that_wins_over_one_of_another_partition_is_written_again(
     tmp_path, index, payload, renewed
 ):

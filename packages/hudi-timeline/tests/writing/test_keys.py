@@ -252,6 +252,7 @@ META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_h
     [{}, {WRITE + "recordkey.field": "id,n"}, {WRITE + "partitionpath.field": None}, DROP],
     ids=["simple", "complex", "unpartitioned", "dropped"],
 )
+@pytest.mark.sampled(2)
 def test_virtual_keys_are_made_of_the_columns_when_they_are_needed(tmp_path, first, options):
     n = pa.array([1, None, 3], pa.int64())
     assert write(tmp_path, rows(["1", "1", "2"], n=n), first, **VIRTUAL, **options).inserted == 3

@@ -179,6 +179,7 @@ def logs_alone(path, index, **options):
 
 @pytest.mark.req("IX-05")
 @pytest.mark.parametrize("index", KINDS)
+@pytest.mark.sampled(2)
 def test_keys_of_log_files_without_a_base_file_are_found(tmp_path, index):
     t, given = logs_alone(tmp_path / "t", index)
     said = t.upsert(rows(("1", "a", 3, 10.0), ("8", "a", 3, 8.0)), options=given, dry_run=True)
@@ -258,6 +259,7 @@ def key_in_log(path, index):
 
 @pytest.mark.req("IX-05")
 @pytest.mark.parametrize("index", KINDS)
+@pytest.mark.sampled(2)
 def test_keys_that_were_inserted_into_logs_beside_base_files_are_found(tmp_path, index):
     t, given = key_in_log(tmp_path / "t", index)
     given_up = {**given, "hoodie.datasource.insert.dup.policy": "fail"}

@@ -154,6 +154,7 @@ def test_blocks_and_files_end_at_their_sizes(table):
 @pytest.mark.parametrize(
     "index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX", "BUCKET"]
 )
+@pytest.mark.sampled(2)
 def test_no_new_row_goes_where_there_is_a_log_whatever_its_bytes_count_for(tmp_path, index):
     """As in Apache Hudi, whose partitioner looks at logs only where the index knows the keys in them."""
     placed = set()

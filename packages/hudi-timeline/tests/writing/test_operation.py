@@ -288,6 +288,7 @@ def test_a_new_partition_and_a_new_file_group_beside_full_ones(tmp_path):
 
 @pytest.mark.req("TL-14")
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.sampled(2)
 def test_random_operations_agree_with_a_dictionary(tmp_path, seed):
     rng = random.Random(seed)
     table = make(tmp_path / "t")

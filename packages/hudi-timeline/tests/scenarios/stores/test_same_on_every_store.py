@@ -215,6 +215,7 @@ def test_tasks_carry_their_storage_elsewhere(store):
 
 @pytest.mark.req("CC-40", "SE-02")
 @pytest.mark.parametrize("moment", ["before the instant", "while it writes"])
+@pytest.mark.sampled(2)
 def test_a_column_that_another_writer_adds_meanwhile_stays(store, monkeypatch, moment):
     storage = store.storage()
     write(storage, rows(8))

@@ -444,6 +444,7 @@ def beside(monkeypatch, act):
 @pytest.mark.req("NEW-22")
 @pytest.mark.parametrize("engine", ["SIMPLE", "EXTENDIBLE_HASHING", "CONSISTENT_HASHING"])
 @pytest.mark.parametrize("ids", [IDS[:1], ["zz"]], ids=["update", "insert"])
+@pytest.mark.sampled(2)
 def test_a_write_that_comes_first_wins(tmp_path, monkeypatch, engine, ids):
     table = make(tmp_path / "t", "MERGE_ON_READ", engine)
     other = HudiTable.open(table.uri)

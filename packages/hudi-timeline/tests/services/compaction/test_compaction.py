@@ -640,6 +640,7 @@ def overtaken(monkeypatch):
         if (door, how, rival) != ("a write", "pending", "took it back")
     ],
 )
+@pytest.mark.sampled(2)
 def test_a_plan_that_another_process_was_faster_with_is_no_error(table, overtaken, door, how, rival):
     off = {"hoodie.compact.inline": "false"}
     for n in range(1, 6):
