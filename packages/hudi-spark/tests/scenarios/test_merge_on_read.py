@@ -15,7 +15,7 @@ OPTIONS = {
     "hoodie.datasource.write.precombine.field": "ts",
 }
 DDL = "id string, p string, ts long, v double"
-STEPS = 100 if os.environ.get("HUDI_SOAK") else 5  # tests/interop takes 100 on Spark
+STEPS = 100 if os.environ.get("HUDI_SOAK") else 8
 
 
 def held(session, path):
