@@ -176,8 +176,8 @@ OF_ANOTHER_KIND = {
     "a number for an ordering field": (lambda t: write_hudi(t.uri + "-2", rows("x"), key="id", ordering=1), "texts"),
     "a number for a type": (lambda t: write_hudi(t.uri + "-2", rows("x"), key="id", table_type=1), "COPY_ON_WRITE"),
     "a column that is None": (lambda t: t.read([None]).schema, "is None"),
-    "a part of a row": (lambda t: t.head(1.5), "integer"),
-    "a text of rows": (lambda t: t.read().limit("3"), "integer"),
+    "a part of a row": (lambda t: t.head(1.5), "must be a whole number"),
+    "a text of rows": (lambda t: t.read().limit("3"), "must be a whole number"),
     "less than no rows": (lambda t: t.head(-1), "must not be below 0"),
     "less than no commits": (lambda t: t.history(limit=-1), "must not be below 0"),
 }  # fmt: skip
