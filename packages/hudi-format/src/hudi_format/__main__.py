@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from hudi_format.errors import HudiError
 from hudi_format.inspect.files import inspect_file
+from hudi_format.inspect.report import printable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         report = inspect_file(chosen.file)
     except HudiError as e:
-        print(e, file=sys.stderr)
+        print(printable(str(e)), file=sys.stderr)
         return 2
     try:
         print(report.to_json() if chosen.json else report.to_text(), flush=True)

@@ -7,6 +7,7 @@ from golden_logs import golden_logs
 from log_bytes import SCHEMA, avro_content, block
 
 from hudi_format.__main__ import main
+from hudi_format.inspect.report import printable, printable_json
 from hudi_format.log.block import BlockType
 from hudi_format.log.reader import LogFileReader
 
@@ -75,4 +76,26 @@ def test_what_a_header_says_does_nothing_to_a_terminal(tmp_path, capsys):
     file.write_bytes(block(3, {0: "\x1b[31m1\n2", 2: '"\x1b[2J"'}, avro_content([])))
     _, out = shown(capsys, file)
     assert "\x1b" not in out.out
-    assert "\ufffd[31m1\ufffd2" in out.out
+    assert "\\x1b[31m1\\n2" in out.out
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31m\x07", "\\x1b[31m\\x07"),
+        ("a\tb\r\n", "a\\tb\\r\\n"),
+        ("\x7f\x9b31m", "\\x7f\\x9b31m"),
+        ("\u202eexe.\u2066\ufeff", "\\u202eexe.\\u2066\\ufeff"),
+        ("\udcff", "\\udcff"),
+        ("größe 東京 می‌خواهم 👍🏽", "größe 東京 می‌خواهم 👍🏽"),
+    ],
+)
+def test_what_drives_a_terminal_is_shown_as_an_escape(text, shown):
+    assert printable(text) == shown
+
+
+def test_json_keeps_its_values():
+    value = {"\x9b31m": "\u202e\x7f\n\x1b", "n": [1, "é"]}
+    text = printable_json(json.dumps(value, ensure_ascii=False, indent=1))
+    assert json.loads(text) == value
+    assert all(c.isprintable() or c == "\n" for c in text)

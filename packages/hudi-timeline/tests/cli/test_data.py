@@ -76,3 +76,16 @@ def test_the_records_that_differ_between_two_times(hudi, tmp_path):
     _, out, err = hudi("diff", path, first, "-n", "1", "-o", "json")
     assert (len(json.loads(out)), "2 more" in err) == (1, True)
     assert hudi("diff", path, "1999-01-01")[0] == 1
+
+
+def test_a_query_with_one_name_twice_keeps_both_columns(hudi, path):
+    query = 'select 1 as a, 2 as a, 3 as a_1, 4 as "é"'
+    assert json.loads(hudi("sql", path, query, "-o", "ndjson")[1]) == {"a": 1, "a_2": 2, "a_1": 3, "é": 4}
+    assert hudi("sql", path, query, "-o", "csv")[1] == "a,a_2,a_1,é\n1,2,3,4\n"
+
+
+def test_values_of_a_query_that_json_has_no_form_for_are_text(hudi, path):
+    query = "select '00000000-0000-0000-0000-000000000001'::uuid u, timestamp_ns '2020-01-01 00:00:00.000000001' t"
+    row = json.loads(hudi("sql", path, query, "-o", "ndjson")[1])
+    assert row["u"] == "00000000-0000-0000-0000-000000000001"
+    assert row["t"].endswith("00:00:00.000000001")

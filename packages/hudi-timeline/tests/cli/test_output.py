@@ -3,8 +3,13 @@
 import csv
 import io
 import json
+import warnings
 
+import pyarrow as pa
 import pytest
+
+from hudi_timeline import write_hudi
+from hudi_timeline.reading.scan import Scan
 
 
 @pytest.mark.parametrize("command", ["timeline", "commits", "partitions", "files", "schema", "head"])
@@ -17,3 +22,62 @@ def test_every_listing_comes_as_table_json_and_csv(hudi, path, command):
     assert set(table[0]) <= set(rows[0])
     for name in table[0]:
         assert name in text or command == "commits"  # of which a terminal has those that fit
+
+
+DRIVING = "\x1b]0;mine\x07\x9b31m\u202e\x7f"
+
+
+@pytest.mark.parametrize("command", ["show", "partitions", "files", "schema", "head", "verify"])
+def test_a_table_cannot_drive_the_terminal_that_shows_it(hudi, tmp_path, command):
+    path = str(tmp_path / "t")
+    rows = pa.table({"id": ["a" + DRIVING], "p": [DRIVING], "s": [{"x": DRIVING}], "ts": [1]})
+    write_hudi(path, rows, key="id", partition_by="p", ordering="ts", name="t" + DRIVING)
+    for output in ("table", "json", "ndjson"):
+        code, out, error = hudi(command, path, "-o", output)
+        assert code == 0
+        assert not set("\x1b\x07\x9b\u202e\x7f") & set(out + error)
+    if command == "head":
+        assert "a\\x1b]0;mine\\x07\\x9b31m\\u202e\\x7f" in hudi(command, path)[1]
+        assert json.loads(hudi(command, path, "-o", "json")[1])[0]["id"] == "a" + DRIVING
+        assert next(csv.DictReader(io.StringIO(hudi(command, path, "-o", "csv")[1])))["id"] == "a" + DRIVING
+
+
+def test_an_error_cannot_drive_the_terminal(hudi, tmp_path):
+    path = str(tmp_path / "t")
+    write_hudi(path, pa.table({"id": ["a"], "ts": [1]}), key="id", ordering="ts", name="t")
+    code, _, error = hudi("head", path, "-w", f"id = '{DRIVING}' and nope\u202e = 1")
+    assert (code, "\u202e" in error) == (1, False)
+
+
+def test_a_warning_is_one_line(hudi, path, monkeypatch):
+    def warn(self):
+        warnings.warn(f"{DRIVING} is\nodd", stacklevel=1)
+        return 1
+
+    monkeypatch.setattr(Scan, "count", warn)
+    assert hudi("count", path) == (0, "1\n", "warning: \\x1b]0;mine\\x07\\x9b31m\\u202e\\x7f is odd\n")
+
+
+def test_json_has_only_what_json_has(hudi, tmp_path):
+    path = str(tmp_path / "t")
+    far = pa.array([2**62, None, 0], pa.timestamp("us", "UTC"))
+    rows = pa.table({
+        "id": ["a", "b", "c"], "f": [float("nan"), float("-inf"), 0.5], "l": [[float("inf"), None], [], None],
+        "t": far, "s": pa.StructArray.from_arrays([far, pa.array([1, 2, 3])], ["t", "n"]), "ts": [1, 2, 3],
+    })  # fmt: skip
+    write_hudi(path, rows, key="id", ordering="ts", name="t")
+    exported = tmp_path / "rows.ndjson"
+    hudi("export", path, str(exported))
+    for text in (hudi("head", path, "-o", "ndjson")[1], exported.read_text()):
+        lines = [json.loads(line, parse_constant=pytest.fail) for line in text.splitlines()]
+        first, second, third = sorted(lines, key=lambda r: r["id"])
+        assert (first["f"], second["f"], third["f"], first["l"]) == (
+            "NaN",
+            "-Infinity",
+            0.5,
+            ["Infinity", None],
+        )
+        assert first["s"] == {"t": first["t"], "n": 1}
+        assert first["t"].startswith("17036-07-06")
+        assert (second["t"], third["t"]) == (None, "1970-01-01T00:00:00+00:00")
+    assert "17036-07-06" in hudi("head", path)[1]

@@ -23,6 +23,7 @@ def test_services_run_from_a_shell(hudi, tmp_path):
     assert (plan["files_planned"], plan["files_deleted"], plan["instant"]) == (6, 0, "")
     saved = hudi("savepoint", "create", path, "--comment", "here")[1].strip()
     assert hudi("savepoint", "list", path)[1].split() == [saved]
+    assert json.loads(hudi("savepoint", "list", path, "-o", "json")[1]) == [{"instant": saved}]
     assert json.loads(hudi("clean", path, *keep, "-o", "json")[1])["files_deleted"] == 6
     short = ("--option", "hoodie.keep.min.commits=2", "--option", "hoodie.keep.max.commits=3")
     done = json.loads(hudi("archive", path, *short, "-o", "json")[1])

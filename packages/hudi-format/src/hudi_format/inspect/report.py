@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 _WIDEST = 60  # characters of a cell in the readable table; JSON has all of it
+# C0, DEL and C1, which drive a terminal; marks of direction, which reorder what is read; line separators;
+# halves of surrogate pairs, which no encoding has.
+_DRIVING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class FileReport:
         out = {"kind": self.kind, **self.facts, "rows": rows, "problems": list(self.problems)}
         schemas = [_schema_json(s) for s in self.schemas]
         out |= {"schema": schemas[-1] if schemas else None, "schemas": schemas}
-        return json.dumps(out, ensure_ascii=False, indent=2)
+        return printable_json(json.dumps(out, ensure_ascii=False, indent=2))
 
     def to_text(self) -> str:
         """The report as text: facts, table, schema and problems."""
@@ -55,7 +60,7 @@ class FileReport:
             lines += ["", title, *(f"  {line}" for line in _schema_lines(schema))]
         if self.problems:
             lines += ["", *(f"problem: {p}" for p in self.problems)]
-        return "\n".join(map(_printable, lines))
+        return "\n".join(map(printable, lines))
 
 
 def schemas_of(schema: str | None) -> tuple[str, ...]:
@@ -81,14 +86,9 @@ def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
-def _printable(text: str) -> str:
-    """The line without control characters, so that file content cannot drive a terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
 def _shown(value: Any) -> str:
     text = "" if value is None else _text(value)
-    text = _printable(text)
+    text = printable(text)
     return text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..."
 
 
@@ -114,3 +114,19 @@ def _name(field_: Any) -> str:
 def _type(field_: Any) -> str:
     kind = field_.get("type") if isinstance(field_, dict) else None
     return kind if isinstance(kind, str) else json.dumps(kind, ensure_ascii=False)
+
+
+def printable(text: str) -> str:
+    """The text as one line, with characters that drive a terminal as escapes, such as \\x1b."""
+    return _DRIVING.sub(_escape, text)
+
+
+def printable_json(text: str) -> str:
+    """JSON text with such characters as escapes of JSON: the values stay what they are."""
+    return _DRIVING.sub(lambda m: m[0] if m[0] in "\n\r\t" else f"\\u{ord(m[0]):04x}", text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    code = ord(character)
+    return _SHORT.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")

@@ -21,6 +21,7 @@ from hudi_timeline.cli.output import (
     show_facts,
     show_rows,
     table_storage,
+    tell,
 )
 from hudi_timeline.cli.services import DryRun, Instant
 from hudi_timeline.cli.verify import repairs
@@ -103,7 +104,7 @@ def overwrite_hoodie_props(
         confirm(lambda: f"hoodie.properties of {path} is replaced; --dry-run shows how.", yes)
     change = open_table(path, storage).overwrite_properties(entries, dry_run=dry_run, force=force)
     if output is Format.table:
-        print(change or "nothing changes")
+        tell(change or "nothing changes")
     else:
         rows = [{"key": k, "before": before, "after": after} for k, (before, after) in change.changes.items()]
         schema = pa.schema([("key", pa.string()), ("before", pa.string()), ("after", pa.string())])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -69,7 +70,16 @@ def sql(
         raise InvalidOptionError(
             "there is no statement", remedy="give a query: select ...; no statement changes the table."
         )
-    show_rows(rows, output)
+    show_rows(rows.rename_columns(_told_apart(rows.column_names)), output)
+
+
+def _told_apart(names: list[str]) -> list[str]:
+    """Column names of a query with a number where one stands before: rows have each name once."""
+    found: dict[str, None] = {}
+    for name in names:
+        free = (name if n == 0 else f"{name}_{n}" for n in count())
+        found[next(n for n in free if n not in found and (n == name or n not in names))] = None
+    return list(found)
 
 
 def export(
@@ -144,15 +154,13 @@ def _arrow(part: FilePath, reader: pa.RecordBatchReader) -> int:
 
 
 def _ndjson(part: FilePath, reader: pa.RecordBatchReader) -> int:
-    import json
-
-    from hudi_timeline.cli.output import plain
+    from hudi_timeline.cli.output import json_text, python_rows
 
     with part.open("w", encoding="utf-8") as out:
 
         def lines(batch: pa.RecordBatch) -> Iterator[str]:
-            for row in batch.to_pylist():
-                yield json.dumps(plain(row), ensure_ascii=False) + "\n"
+            for row in python_rows(batch):
+                yield json_text(row) + "\n"
 
         return _counted(reader, lambda batch: out.writelines(lines(batch)))
 

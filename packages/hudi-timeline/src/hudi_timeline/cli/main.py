@@ -6,9 +6,11 @@ code); 2 the command line is at fault; 70 the command itself is; 130 interrupted
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hudi_format.errors import HudiError, StorageError
+from hudi_format.inspect.report import printable
 from hudi_timeline import __version__
 from hudi_timeline.cli import (
     capsule,
@@ -44,6 +47,7 @@ from hudi_timeline.cli.output import (
     open_table,
     show_facts,
     show_rows,
+    tell,
 )
 
 if TYPE_CHECKING:
@@ -308,7 +312,7 @@ def check_merge(
         merge, payload=payload, real=not made_up, deletes=deletes, cases=cases
     )
     if output is Format.table:
-        print(report)
+        tell(report)
     else:
         import pyarrow as pa
 
@@ -420,7 +424,7 @@ def _interruptible(invoke: Callable[[Any], Any]) -> Callable[[Any], Any]:
         try:
             return invoke(context)
         except KeyboardInterrupt as e:
-            print(" ".join(("interrupted.", *getattr(e, "__notes__", ()))), file=sys.stderr)
+            tell(" ".join(("interrupted.", *getattr(e, "__notes__", ()))), error=True)
             sys.exit(INTERRUPTED)
 
     return run
@@ -439,27 +443,46 @@ def main() -> None:
 
     Errors of this project are one line on standard error and exit code 1.
     """
+    _tell_warnings()
     try:
         _command()()
     except HudiError as e:
-        print(" ".join(str(e).split()), file=sys.stderr)
+        tell(" ".join(str(e).split()), error=True)
         sys.exit(1)
     except BrokenPipeError:  # `hudi files | head`
         sys.stderr.close()
         sys.exit(1)
     except OSError as e:
-        print(line_of(e), file=sys.stderr)
+        tell(line_of(e), error=True)
         sys.exit(1)
     except Exception as e:
         if os.environ.get(TRACEBACK):
             raise
         reason = " ".join(f"{type(e).__name__}: {e}".split())[:500]
-        print(
+        tell(
             f"hudi failed, which is a fault of its own: {reason} Remedy: run it again with {TRACEBACK}=1 and report "
             "what it prints.",
-            file=sys.stderr,
+            error=True,
         )
         sys.exit(FAULT)
+
+
+class _Lines(logging.Formatter):
+    """Log messages as lines that a terminal shows as they are."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(map(printable, super().format(record).split("\n")))
+
+
+def _tell_warnings() -> None:
+    """Let warnings be one line each, without the place in the source that tells a user nothing."""
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        tell(f"warning: {' '.join(str(message).split())}", error=True)
+
+    warnings.showwarning = show
+    if logging.lastResort:
+        logging.lastResort.setFormatter(_Lines())
 
 
 def line_of(error: OSError) -> str:

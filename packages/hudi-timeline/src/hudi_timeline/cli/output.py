@@ -9,9 +9,12 @@ from collections.abc import Callable
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from math import isfinite
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from hudi_format.inspect.report import printable, printable_json
 
 if TYPE_CHECKING:  # the command starts without them
     import pyarrow as pa
@@ -29,7 +32,9 @@ class Format(StrEnum):
 
 
 def plain(value: object) -> object:
-    """A value in the form that JSON serialises."""
+    """A value in the form that JSON serialises; NaN and infinities are strings, as in Spark."""
+    if isinstance(value, float) and not isfinite(value):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, (datetime, date, time)):
         return value.isoformat()
     if isinstance(value, Decimal):
@@ -43,38 +48,87 @@ def plain(value: object) -> object:
         if value and all(isinstance(v, tuple) and len(v) == 2 and isinstance(v[0], str) for v in value):
             return {str(k): plain(v) for k, v in value}
         return [plain(v) for v in value]
-    return value
+    return value if value is None or isinstance(value, (str, int, float)) else str(value)
+
+
+def json_text(value: object, *, indent: int | None = None) -> str:
+    """JSON text of a value."""
+    return printable_json(json.dumps(plain(value), ensure_ascii=False, allow_nan=False, indent=indent))
 
 
 def text(value: object) -> str:
     """Cell text of a value; null is empty."""
+    if isinstance(value, float):
+        return str(value)
     value = plain(value)
     if value is None:
         return ""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list, bool)) else str(value)
 
 
+def tell(said: object, *, error: bool = False) -> None:
+    """Print text for people: whatever a table put into it, a terminal shows as it is."""
+    print("\n".join(map(printable, str(said).split("\n"))), file=sys.stderr if error else sys.stdout)
+
+
+def python_rows(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
+    """Rows as Python values; as text what Python has no values for, e.g. the year 10000."""
+    columns = [_python_values(column) for column in rows.columns]
+    names = rows.schema.names
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _python_values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
+    try:
+        return list(column.to_pylist())
+    except (OverflowError, ValueError):
+        return [_python_value(scalar) for scalar in column]
+
+
+def _python_value(scalar: pa.Scalar) -> Any:
+    import pyarrow as pa
+
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        return pa.array([scalar], scalar.type).cast(_with_texts(scalar.type))[0].as_py()
+
+
+def _with_texts(kind: pa.DataType) -> pa.DataType:
+    """The type with strings in the place of dates and times."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_with_texts(f.type)) for f in kind.fields])
+    if pa.types.is_map(kind):
+        return pa.map_(_with_texts(kind.key_type), _with_texts(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return make(kind.value_field.with_type(_with_texts(kind.value_type)))
+    return pa.string() if pa.types.is_temporal(kind) else kind
+
+
 def show_rows(rows: pa.Table, format: Format, *, title: str = "") -> None:
     """Print the rows of a table."""
     if format is Format.ndjson:
-        for row in rows.to_pylist():
-            print(json.dumps(plain(row), ensure_ascii=False))
+        for row in python_rows(rows):
+            print(json_text(row))
     elif format is Format.json:
-        print(json.dumps([plain(r) for r in rows.to_pylist()], ensure_ascii=False, indent=2))
+        print(json_text(python_rows(rows), indent=2))
     elif format is Format.csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(rows.column_names)
-        writer.writerows([text(v) for v in r.values()] for r in rows.to_pylist())
+        writer.writerows([text(v) for v in r.values()] for r in python_rows(rows))
     else:
         import pyarrow as pa
         from rich.table import Table
 
         console = _console()
-        drawn = Table(title=title or None, title_justify="left", title_style="bold")
+        drawn = Table(title=printable(title) or None, title_justify="left", title_style="bold")
         for field in rows.schema:
             number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
-            drawn.add_column(field.name, justify="right" if number else "left", overflow="fold")
-        for row in rows.to_pylist():
+            drawn.add_column(printable(field.name), justify="right" if number else "left", overflow="fold")
+        for row in python_rows(rows):
             drawn.add_row(*(_cell(v) for v in row.values()))
         console.print(drawn)
 
@@ -87,9 +141,9 @@ def show_facts(facts: dict[str, object], format: Format) -> None:
     if format is not Format.table:
         facts = {name.replace(" ", "_"): value for name, value in facts.items()}
     if format is Format.ndjson:
-        print(json.dumps(plain(facts), ensure_ascii=False))
+        print(json_text(facts))
     elif format is Format.json:
-        print(json.dumps(plain(facts), ensure_ascii=False, indent=2))
+        print(json_text(facts, indent=2))
     elif format is Format.csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(["name", "value"])
@@ -101,14 +155,14 @@ def show_facts(facts: dict[str, object], format: Format) -> None:
         drawn.add_column(style="bold", no_wrap=True)
         drawn.add_column(overflow="fold")
         for name, value in facts.items():
-            drawn.add_row(name, _cell(value))
+            drawn.add_row(printable(name), _cell(value))
         _console().print(drawn)
 
 
 def _cell(value: object) -> str:
     if isinstance(value, (list, tuple)) and all(isinstance(v, str) for v in value):
-        return ", ".join(value)
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else text(value)
+        return printable(", ".join(value))
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else printable(text(value))
 
 
 def _console() -> Console:
@@ -144,7 +198,9 @@ Here = Annotated[
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Output = Annotated[Format, typer.Option("--output", "-o", help="How to print.")]
+Output = Annotated[
+    Format, typer.Option("--output", "-o", help="How to print; JSON has NaN and infinities as strings.")
+]
 STORAGE_HELP = "A storage option, e.g. endpoint_url=http://localhost:9000; may be repeated."
 StorageOptions = Annotated[
     list[str] | None, typer.Option("--storage-option", help=STORAGE_HELP, metavar="NAME=VALUE")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import Annotated
 
@@ -16,6 +15,7 @@ from hudi_timeline.cli.output import (
     open_table,
     show_facts,
     show_rows,
+    tell,
 )
 from hudi_timeline.cli.services import DryRun, Options
 from hudi_timeline.cli.verify import repairs
@@ -66,7 +66,9 @@ def deduplicate(
         DedupeType, typer.Option("--keep", help="Which row of a key stays; merge: as the table merges them.")
     ] = DedupeType.MERGE,
     across_partitions: Across = False,
-    plan: Annotated[bool, typer.Option("--plan", help="List the rows, and what becomes of each.")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="List the rows, and what would become of each; change nothing.")
+    ] = False,
     dry_run: DryRun = False,
     option: Options = None,
     output: Output = Format.table,
@@ -74,7 +76,7 @@ def deduplicate(
 ) -> None:
     """Leave one row of each key that stands more than once, in one commit."""
     result = open_table(path, storage, option).deduplicate(
-        partitions=partition, keep=keep, across_partitions=across_partitions, dry_run=dry_run
+        partitions=partition, keep=keep, across_partitions=across_partitions, dry_run=dry_run or plan
     )
     if plan:
         show_rows(result.plan, output)
@@ -100,7 +102,7 @@ def key_history(
     found = open_table(path, storage, option).key_history(keys, partitions=partition)
     show_rows(found.changes, output)
     told = "no commit" if found.complete_from is None else found.complete_from
-    print(f"complete from {told} on", file=sys.stderr)
+    tell(f"complete from {told} on", error=True)
 
 
 def forget(
@@ -119,15 +121,15 @@ def forget(
 
     table = open_table(path, storage, option)
     look = partial(table.erasure_report, keys)
-    report = erase(table, look, lambda s: print(f"{s}: {s.why}", file=sys.stderr)) if execute else look()
+    report = erase(table, look, lambda s: tell(f"{s}: {s.why}", error=True)) if execute else look()
     show_rows(report.traces, output)
     for step in report.plan:
-        print(f"next: {step}: {step.why}", file=sys.stderr)
+        tell(f"next: {step}: {step.why}", error=True)
     for file, what in report.by_hand.items():
-        print(f"{file}: {what}", file=sys.stderr)
+        tell(f"{file}: {what}", error=True)
     if not report.erased:
         raise typer.Exit(1)
-    print(f"none of {report.files} files holds the keys", file=sys.stderr)
+    tell(f"none of {report.files} files holds the keys", error=True)
 
 
 @repairs.command("deduplicate")

@@ -18,6 +18,7 @@ from hudi_timeline.cli.output import (
     confirm,
     open_table,
     show_facts,
+    show_rows,
 )
 
 Pending = Annotated[bool, typer.Option("--pending", help="Only what is pending: plan nothing new.")]
@@ -195,7 +196,13 @@ def delete(path: Path, instant: Instant, yes: Yes = False, storage: StorageOptio
 
 
 @savepoints.command("list")
-def list_all(path: Path, storage: StorageOptions = None) -> None:
+def list_all(path: Path, output: Output = Format.table, storage: StorageOptions = None) -> None:
     """List savepoints, oldest first."""
-    for instant in open_table(path, storage).savepoints:
+    found = open_table(path, storage).savepoints
+    if output is not Format.table:
+        import pyarrow as pa
+
+        show_rows(pa.table({"instant": pa.array(found, pa.string())}), output)
+        return
+    for instant in found:
         print(instant)

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from json import dumps, loads
+from json import loads
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from hudi_format.errors import CorruptFileError, NotAHudiTableError, UnsupportedError
+from hudi_format.inspect.report import printable_json
 from hudi_timeline.cli.output import (
     Format,
     Here,
     Output,
     Path,
     StorageOptions,
+    json_text,
     open_table,
     show_rows,
     table_storage,
+    tell,
 )
 from hudi_timeline.cli.services import DryRun, Options
 
@@ -102,7 +105,7 @@ def verify(
     there, scan_of = _open(path, storage)
     found = verify_table(there, deep=deep, workers=workers, scan_of=scan_of)
     if json or output is Format.json:
-        print(to_json(found, uri=there.uri))
+        print(printable_json(to_json(found, uri=there.uri)))
     else:
         _show(found, output)
     if any(f.severity is not Severity.INFO for f in found):
@@ -145,11 +148,11 @@ def repair(
             "folder": result.folder,
         }
         left = None if result.left is None else [f.as_dict() for f in result.left]
-        print(dumps({**plan, "left": left}, ensure_ascii=False, indent=2))
+        print(json_text({**plan, "left": left}, indent=2))
     else:
-        print(result.plan)
+        tell(result.plan)
         if result.folder:
-            print(f"kept in {result.folder}" if not discard else f"plan in {result.folder}")
+            tell(f"kept in {result.folder}" if not discard else f"plan in {result.folder}")
         if result.left is not None:
             print(f"{state_of(result.left)}: {len(result.left)} findings are left")
     if any(f.severity is Severity.ERROR for f in result.left or ()):
