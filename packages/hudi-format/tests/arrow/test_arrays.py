@@ -5,7 +5,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_format.arrow.arrays import doubles, filtered, flags, flags_of, integers, numbers_of, text, texts
+from hudi_format.arrow.arrays import (
+    doubles,
+    filtered,
+    flags,
+    flags_of,
+    integers,
+    numbers_of,
+    python_rows,
+    python_values,
+    text,
+    texts,
+)
 
 TEXTS = (
     [],
@@ -73,3 +84,18 @@ def test_rows_that_pass_a_filter_are_those_of_pyarrow():
         assert filtered(table, expression).equals(table.filter(expression))
     with pytest.raises(pa.ArrowInvalid):
         filtered(table, pc.field("c") > 1)
+
+
+def test_times_that_python_does_not_have_are_text():
+    far = pa.array([2**62, None, 0], pa.timestamp("us", "UTC"))
+    pairs = pa.StructArray.from_arrays([far, pa.array([1, 2, 3])], ["t", "n"])
+    nested = pa.array(
+        [[p.as_py()] if i else None for i, p in enumerate(pairs) if i != 0], pa.list_(pairs.type)
+    )
+    assert [str(v)[:10] for v in python_values(far)] == ["17036-07-0", "None", "1970-01-01"]
+    assert [r["n"] for r in python_values(pairs)] == [1, 2, 3]
+    maps = pa.array([[("a", 2**62)], None], pa.map_(pa.string(), pa.timestamp("us")))
+    rows = python_rows(pa.table({"m": maps, "l": nested, "d": pa.array([2**30, 0], pa.date32())}))
+    assert (rows[0]["m"][0][0], rows[1]["m"]) == ("a", None)
+    assert str(2**62) in rows[0]["m"][0][1]
+    assert str(2**30) in rows[0]["d"]

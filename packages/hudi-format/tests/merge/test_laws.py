@@ -118,3 +118,11 @@ def test_what_cannot_be_tried_is_refused_by_name():
         check_laws(EVENT_TIME, pa.schema([]))
     with pytest.raises(ValueError, match="one case"):
         check_laws(EVENT_TIME, SCHEMA, cases=0)
+
+
+def test_times_that_python_does_not_have_are_tried_and_shown():
+    far = pa.array([2**62, -(2**62), None, 0], pa.timestamp("us", "UTC"))
+    rows = pa.table({"ts": [1, 1, 2, 2], "t": far, "l": pa.array([[t] for t in far], pa.list_(far.type))})
+    report = check_laws(COMMIT_TIME, rows.schema, ordering="ts", records=rows)
+    assert TIES in report.broken
+    assert all(str(finding) for finding in report.findings)

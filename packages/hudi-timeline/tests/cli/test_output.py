@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import sys
 import warnings
 
 import pyarrow as pa
@@ -56,6 +57,28 @@ def test_a_warning_is_one_line(hudi, path, monkeypatch):
 
     monkeypatch.setattr(Scan, "count", warn)
     assert hudi("count", path) == (0, "1\n", "warning: \\x1b]0;mine\\x07\\x9b31m\\u202e\\x7f is odd\n")
+
+
+def test_an_output_that_is_not_in_utf8_loses_nothing(hudi, tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    write_hudi(path, pa.table({"id": ["größe東"], "ts": [1]}), key="id", ordering="ts", name="t")
+
+    def printed(*arguments):
+        with monkeypatch.context() as patch:
+            out = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+            patch.setattr(sys, "stdout", out)
+            code, _, error = hudi(*arguments)
+            out.flush()
+            return code, out.buffer.getvalue().decode("latin-1"), error
+
+    code, shown, _ = printed("head", path)
+    assert (code, "größe\\u6771" in shown) == (0, True)
+    for output in ("json", "ndjson"):
+        code, shown, _ = printed("head", path, "-o", output)
+        assert (code, '"gr\\u00f6\\u00dfe\\u6771"' in shown) == (0, True)
+    code, shown, error = printed("head", path, "-o", "csv")
+    assert (code, error.count("\n"), "HUDI-E0300" in error) == (1, 1, True)
+    assert "PYTHONUTF8" in error
 
 
 def test_json_has_only_what_json_has(hudi, tmp_path):

@@ -7,6 +7,7 @@ their first call: that takes a new process longer than opening a table and plann
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -124,3 +125,38 @@ def put_together(parts: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     if not len(schema):
         return no_columns(sum(p.num_rows for p in parts))
     return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def python_rows(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
+    """Rows as Python values; as text what Python has no values for, e.g. the year 10000."""
+    columns = [python_values(column) for column in rows.columns]
+    names = rows.schema.names
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def python_values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
+    """Values of a column for Python; see `python_value`."""
+    try:
+        return list(column.to_pylist())
+    except (OverflowError, ValueError):
+        return [python_value(scalar) for scalar in column]
+
+
+def python_value(scalar: pa.Scalar) -> Any:
+    """A value for Python, where dates and times that it cannot hold are Arrow's text."""
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        return pa.array([scalar], scalar.type).cast(_with_texts(scalar.type))[0].as_py()
+
+
+def _with_texts(kind: pa.DataType) -> pa.DataType:
+    """The type with strings in the place of dates and times."""
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(_with_texts(f.type)) for f in kind.fields])
+    if pa.types.is_map(kind):
+        return pa.map_(_with_texts(kind.key_type), _with_texts(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return make(kind.value_field.with_type(_with_texts(kind.value_type)))
+    return pa.string() if pa.types.is_temporal(kind) else kind

@@ -22,6 +22,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow.arrays import python_rows, python_value, python_values
 from hudi_format.errors import MissingColumnError, SchemaError, UnsupportedError
 from hudi_format.keygen.record_keys import nested_column
 from hudi_format.merge import record_merger
@@ -104,7 +105,7 @@ def _column(kind: pa.DataType, rng: np.random.Generator, rows: int, *, nulls: bo
 
 def simpler(column: pa.ChunkedArray, others: Sequence[object]) -> list[pa.Array]:
     """Simpler columns of one value, simplest first, to shrink a counterexample."""
-    value, kind = column[0].as_py(), column.type
+    value, kind = python_value(column[0]), column.type
     if value is None:
         return []
     plain: list[object] = [None]
@@ -363,7 +364,7 @@ def _differ(one: _Versions, other: _Versions) -> np.ndarray:
 def _same(a: pa.Array, b: pa.Array) -> np.ndarray:
     """Mask of equal values; null equals null, NaN equals NaN."""
     if pa.types.is_nested(a.type):
-        pairs = zip(a.to_pylist(), b.to_pylist(), strict=True)
+        pairs = zip(python_values(a), python_values(b), strict=True)
         return np.fromiter((repr(x) == repr(y) for x, y in pairs), bool, len(a))
     equal = np.asarray(pa.compute.fill_null(pa.compute.equal(a, b), False))
     both_null = np.asarray(pa.compute.and_(a.is_null(nan_is_null=True), b.is_null(nan_is_null=True)))
@@ -430,7 +431,7 @@ def _equal_ordering(trial: _Trial, versions: Sequence[_Versions]) -> np.ndarray:
 
 
 def _record(what: _Versions) -> dict[str, object] | None:
-    return None if what.gone[0] else what.rows.to_pylist()[0]
+    return None if what.gone[0] else python_rows(what.rows)[0]
 
 
 def _shrunk(trial: _Trial, law: str, test: _Test, case: list[_Versions]) -> list[_Versions]:
@@ -453,7 +454,7 @@ def _shrunk(trial: _Trial, law: str, test: _Test, case: list[_Versions]) -> list
             for name in version.rows.column_names:
                 if name in trial.rule.fixed:
                     continue
-                others = [v.rows.column(name)[0].as_py() for v in case]
+                others = [python_value(v.rows.column(name)[0]) for v in case]
                 values = simpler(version.rows.column(name), others)
                 for value in values if name != trial.ordering else [v for v in values if not v.null_count]:
                     left -= 1

@@ -154,7 +154,8 @@ def _arrow(part: FilePath, reader: pa.RecordBatchReader) -> int:
 
 
 def _ndjson(part: FilePath, reader: pa.RecordBatchReader) -> int:
-    from hudi_timeline.cli.output import json_text, python_rows
+    from hudi_format.arrow.arrays import python_rows
+    from hudi_timeline.cli.output import json_text
 
     with part.open("w", encoding="utf-8") as out:
 

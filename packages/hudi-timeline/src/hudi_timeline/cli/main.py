@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hudi_format.errors import HudiError, StorageError
+from hudi_format.errors import HudiError, OptionError, StorageError
 from hudi_format.inspect.report import printable
 from hudi_timeline import __version__
 from hudi_timeline.cli import (
@@ -456,6 +456,14 @@ def main() -> None:
         tell(line_of(e), error=True)
         sys.exit(1)
     except Exception as e:
+        if isinstance(e, UnicodeEncodeError) and e.encoding != "utf-8":
+            lost = ascii(e.object[e.start : e.end][:20])
+            remedy = "set PYTHONUTF8=1, or print as json, which is ASCII then."
+            tell(
+                OptionError(f"standard output is in {e.encoding}, which has no {lost}", remedy=remedy),
+                error=True,
+            )
+            sys.exit(1)
         if os.environ.get(TRACEBACK):
             raise
         reason = " ".join(f"{type(e).__name__}: {e}".split())[:500]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 import sys
@@ -9,8 +10,9 @@ from collections.abc import Callable
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
+from io import TextIOWrapper
 from math import isfinite
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -52,8 +54,19 @@ def plain(value: object) -> object:
 
 
 def json_text(value: object, *, indent: int | None = None) -> str:
-    """JSON text of a value."""
-    return printable_json(json.dumps(plain(value), ensure_ascii=False, allow_nan=False, indent=indent))
+    """JSON text of a value, in ASCII where standard output is not in UTF-8."""
+    ascii_only = not _encoding().startswith("utf")
+    return printable_json(json.dumps(plain(value), ensure_ascii=ascii_only, allow_nan=False, indent=indent))
+
+
+def _encoding() -> str:
+    return codecs.lookup(sys.stdout.encoding or "utf-8").name
+
+
+def _lose_nothing() -> None:
+    """Let standard output show as an escape what its encoding does not have, as standard error does."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def text(value: object) -> str:
@@ -68,48 +81,15 @@ def text(value: object) -> str:
 
 def tell(said: object, *, error: bool = False) -> None:
     """Print text for people: whatever a table put into it, a terminal shows as it is."""
+    if not error:
+        _lose_nothing()
     print("\n".join(map(printable, str(said).split("\n"))), file=sys.stderr if error else sys.stdout)
-
-
-def python_rows(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
-    """Rows as Python values; as text what Python has no values for, e.g. the year 10000."""
-    columns = [_python_values(column) for column in rows.columns]
-    names = rows.schema.names
-    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
-
-
-def _python_values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
-    try:
-        return list(column.to_pylist())
-    except (OverflowError, ValueError):
-        return [_python_value(scalar) for scalar in column]
-
-
-def _python_value(scalar: pa.Scalar) -> Any:
-    import pyarrow as pa
-
-    try:
-        return scalar.as_py()
-    except (OverflowError, ValueError):
-        return pa.array([scalar], scalar.type).cast(_with_texts(scalar.type))[0].as_py()
-
-
-def _with_texts(kind: pa.DataType) -> pa.DataType:
-    """The type with strings in the place of dates and times."""
-    import pyarrow as pa
-
-    if pa.types.is_struct(kind):
-        return pa.struct([f.with_type(_with_texts(f.type)) for f in kind.fields])
-    if pa.types.is_map(kind):
-        return pa.map_(_with_texts(kind.key_type), _with_texts(kind.item_type))
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        make = pa.list_ if pa.types.is_list(kind) else pa.large_list
-        return make(kind.value_field.with_type(_with_texts(kind.value_type)))
-    return pa.string() if pa.types.is_temporal(kind) else kind
 
 
 def show_rows(rows: pa.Table, format: Format, *, title: str = "") -> None:
     """Print the rows of a table."""
+    from hudi_format.arrow.arrays import python_rows
+
     if format is Format.ndjson:
         for row in python_rows(rows):
             print(json_text(row))
@@ -168,6 +148,7 @@ def _cell(value: object) -> str:
 def _console() -> Console:
     from rich.console import Console
 
+    _lose_nothing()
     # Into a pipe there is no width to fit into: lines stay whole.
     return Console(
         markup=False, highlight=False, width=None if sys.stdout.isatty() else 10_000, soft_wrap=False

@@ -11,7 +11,6 @@ import typer
 from typer.core import TyperGroup
 
 from hudi_format.errors import CorruptFileError, NotAHudiTableError, UnsupportedError
-from hudi_format.inspect.report import printable_json
 from hudi_timeline.cli.output import (
     Format,
     Here,
@@ -105,7 +104,7 @@ def verify(
     there, scan_of = _open(path, storage)
     found = verify_table(there, deep=deep, workers=workers, scan_of=scan_of)
     if json or output is Format.json:
-        print(printable_json(to_json(found, uri=there.uri)))
+        print(json_text(loads(to_json(found, uri=there.uri)), indent=2))
     else:
         _show(found, output)
     if any(f.severity is not Severity.INFO for f in found):
