@@ -239,6 +239,8 @@ def test_queries_name_tables_by_path(spark, rows, trips, written):
     table = f"hudi.`{written}`"
     found = spark.sql(f"select sum(ts), 'hudi.`x`' as t from {table} -- hudi.`y`")
     assert [tuple(r) for r in found.collect()] == [(3, "hudi.`x`")]
+    for same in (f"`hudi`.`{written}`", f"`org.apache.hudi`.`{written}`", f"Hudi . `{written}`"):
+        assert spark.sql(f"-- all\n/* of it */ select sum(ts) from {same}").first()[0] == 3
     both = f"with old as (select * from {table} timestamp as of '{first}') select n.id, n.ts, o.ts from {table} n "
     assert {tuple(r) for r in spark.sql(both + "join old o on n.id = o.id").collect()} == {
         ("a", 2, 1),

@@ -30,6 +30,9 @@ SPARK: Any = SimpleNamespace(
         ("create table h using hudi", "df.write"),
         ("/* a */ CREATE TABLE h (a int)\nUSING `hudi` -- b", "df.write"),
         ("insert into hudi.`/t` values (1)", "df.write"),
+        ("-- to the table\nINSERT INTO `hudi`.`/t` values (1)", "df.write"),
+        ("from s insert into hudi.`/t` select *", "df.write"),
+        ("/* all */ update trips set a = 1", "read the rows"),
         ("update hudi.`/t` set a = 1", "read the rows"),
         ("delete from hudi.`/t`", "operation=delete"),
         ("merge into hudi.`/t` t using s on t.id = s.id when matched then delete", "merge("),
@@ -74,7 +77,7 @@ def test_all_else_is_sparks(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["select * from hudi.`/t` version as of 3", "select * from hudi.`/t` FOR SYSTEM_VERSION AS OF '3'"],
+    ["select * from `hudi`.`/t` version as of 3", "select * from hudi.`/t` FOR SYSTEM_VERSION AS OF '3'"],
 )
 def test_versions_are_no_instants(text):
     with pytest.raises(UnsupportedError, match="instants"):

@@ -49,6 +49,13 @@ def test_what_spark_has_one_type_for_is_read_as_that():
     assert to_arrow_type(T.VarcharType(5)) == pa.string()
 
 
+def test_arrays_and_maps_without_elements_have_void_ones():
+    void = T.NullType()
+    assert to_arrow_type(T.ArrayType(void, False)) == pa.list_(pa.null())
+    assert to_arrow_type(T.MapType(void, void, False)) == pa.map_(pa.string(), pa.null())
+    assert to_arrow_schema(T.StructType([T.StructField("v", void, False)])) == pa.schema([("v", pa.null())])
+
+
 def test_nullability_stays_on_every_level_towards_arrow_and_is_given_up_towards_spark():
     inner = T.StructType([T.StructField("x", T.LongType(), False)])
     schema = T.StructType(

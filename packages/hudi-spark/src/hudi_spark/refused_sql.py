@@ -27,23 +27,24 @@ STREAM_WRITE = (
 STREAM_LOAD = "use spark.readStream.format('hudi').load(path)."
 LOAD = "use spark.read.format('hudi').load(path), and createOrReplaceTempView(name) for SQL on it."
 
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_QUOTED = re.compile(r"(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _TABLE = re.compile(r"\busing\s+`?(?:org\.apache\.)?hudi`?(?!\w)", re.IGNORECASE)
 _VIEW = re.compile(r"\A\s*create\s+(?:or\s+replace\s+)?(?:global\s+)?temp(?:orary)?\s+view\b", re.IGNORECASE)
-_PATH = re.compile(r"\b(?:hudi\s*\.\s*`|hudi_table_changes\s*\(|hudi_query\s*\()", re.IGNORECASE)
+_PATH = re.compile(r"\b(?:hudi`?\s*\.\s*`|hudi_table_changes\s*\(|hudi_query\s*\()", re.IGNORECASE)
 _FUNCTION = re.compile(r"\b(?P<name>hudi_(?:filesystem_view|metadata|query_timeline))\s*\(", re.IGNORECASE)
 _VIEW_AS_OF = re.compile(
     r"\b(?:from|join)\s+(?P<name>`[^`]+`|\w+)\s+(?:for\s+(?:system_)?)?(?:timestamp|version|time)\s+as\s+of\b",
     re.IGNORECASE,
 )
 _NAMED = re.compile(r"\s*`?(?:org\.apache\.)?hudi`?\s*\.\s*`([^`]+)`\s*", re.IGNORECASE)
-_VERSION = re.compile(r"\bhudi\s*\.\s*`[^`]*`\s+(?:for\s+(?:system_)?)?version\s+as\s+of\b", re.IGNORECASE)
+_VERSION = re.compile(r"\bhudi`?\s*\.\s*`[^`]*`\s+(?:for\s+(?:system_)?)?version\s+as\s+of\b", re.IGNORECASE)
 _CALL = re.compile(r"\A\s*call\s+(?:\w+\s*\.\s*)*(?P<name>\w+)\s*\(", re.IGNORECASE)
 _CHANGE = re.compile(
     r"(?:\A|\)|\bas\s+select\b.*?)\s*(?P<verb>update|delete\s+from|merge\s+(?:with\s+schema\s+evolution\s+)?into|insert\s+(?:into|overwrite)(?:\s+table)?)"
     r"\s+(?P<name>(?:`[^`]+`|\w+)(?:\s*\.\s*(?:`[^`]+`|\w+))*+)(?=\s|\(|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
+_INSERT = re.compile(r"\binsert\s+(?:into|overwrite)\b", re.IGNORECASE)
 _MAY_CONCERN_HUDI = re.compile(
     r"hudi|\A\s*(?:call|update|delete|merge|insert|with)\b|\bas\s+of\b", re.IGNORECASE
 )
@@ -80,9 +81,14 @@ _OTHER_PROCEDURES = re.compile(
 )
 
 
+def bare(text: str) -> str:
+    """A statement whose texts are empty, without comments."""
+    return _QUOTED.sub(lambda found: " " if found["text"] is None else "''", text)
+
+
 def may_concern_hudi(text: str) -> bool:
     """Whether a statement has to be looked at, by its first word or a mention of Hudi."""
-    return _MAY_CONCERN_HUDI.search(text) is not None
+    return any(_MAY_CONCERN_HUDI.search(t) is not None for t in (text, bare(text)))
 
 
 def refuse_versions(text: str) -> None:
@@ -91,7 +97,7 @@ def refuse_versions(text: str) -> None:
     Raises:
         UnsupportedError: naming the way to do it.
     """
-    if _VERSION.search(_QUOTED.sub("''", text)):
+    if _VERSION.search(bare(text)):
         raise UnsupportedError(
             "VERSION AS OF names no state of a Hudi table, which has instants",
             remedy="use TIMESTAMP AS OF 'an instant or a time'; HudiTable.open(path).history() lists them.",
@@ -104,7 +110,7 @@ def refuse_views_as_of(spark: SparkSession, text: str) -> None:
     Raises:
         UnsupportedError: naming the way to do it.
     """
-    for found in _VIEW_AS_OF.finditer(_QUOTED.sub("''", text)):
+    for found in _VIEW_AS_OF.finditer(bare(text)):
         if _is_view_of_hudi(spark, found["name"]):
             raise UnsupportedError(
                 f"{found['name']} is a view of a Hudi table, and a view has no time travel",
@@ -121,25 +127,27 @@ def refuse_sql(spark: SparkSession, text: str) -> None:
     Raises:
         UnsupportedError: naming the statement's kind, and what to do instead.
     """
-    bare = _QUOTED.sub("''", text)
-    called = _CALL.match(bare)
+    bare_text = bare(text)
+    called = _CALL.match(bare_text)
     if called is not None:
         _refuse_call(called["name"].lower())
-    change = _CHANGE.search(bare)
+    change = _CHANGE.search(bare_text)
     verb = "" if change is None else change["verb"].split()[0].lower()
-    if _TABLE.search(bare) and not (HAS_DATA_SOURCES and _VIEW.match(bare)):
+    if _TABLE.search(bare_text) and not (HAS_DATA_SOURCES and _VIEW.match(bare_text)):
         raise UnsupportedError(
             "SQL on tables USING hudi is not supported yet", remedy=f"{SAVE} For queries {LOAD}"
         )
-    function = _FUNCTION.search(bare)
+    function = _FUNCTION.search(bare_text)
     if function is not None:
         name = function["name"].lower()
         raise UnsupportedError(
             f"{name}(), a function of Apache Hudi, is not supported yet",
             remedy=f"use {_FUNCTIONS[name]} of hudi_timeline.HudiTable.open(path).",
         )
-    if _PATH.search(bare):
-        first = bare.split(None, 1)[0].lower()
+    if _PATH.search(bare_text):
+        first = bare_text.split(None, 1)[0].lower()
+        if _INSERT.search(bare_text):  # behind `from`
+            verb = verb or "insert"
         remedy = _ROWS.get(verb or first, LOAD)
         raise UnsupportedError("SQL on Hudi tables by path is for queries only", remedy=remedy)
     if change is not None and _is_view_of_hudi(spark, change["name"]):
@@ -181,7 +189,7 @@ def refuse_table(spark: SparkSession, text: str) -> None:
     Raises:
         UnsupportedError: naming the statement's kind, and what to do instead.
     """
-    change = _CHANGE.search(_QUOTED.sub("''", text))
+    change = _CHANGE.search(bare(text))
     if change is None:
         return
     name, verb = change["name"], change["verb"].split()[0].lower()

@@ -46,7 +46,12 @@ def to_arrow_schema(schema: T.StructType) -> pa.Schema:
 
 
 def _arrow_field(field: T.StructField, path: str) -> pa.Field:
-    return pa.field(field.name, to_arrow_type(field.dataType, path), nullable=field.nullable)
+    return _field(field.name, to_arrow_type(field.dataType, path), field.nullable)
+
+
+def _field(name: str, kind: pa.DataType, nullable: bool) -> pa.Field:
+    # Spark says of array(), which has no elements, that none of them is null.
+    return pa.field(name, kind, nullable=nullable or pa.types.is_null(kind))
 
 
 def to_arrow_type(kind: T.DataType, column: str = "") -> pa.DataType:
@@ -55,12 +60,15 @@ def to_arrow_type(kind: T.DataType, column: str = "") -> pa.DataType:
         return pa.decimal128(kind.precision, kind.scale)
     if isinstance(kind, T.ArrayType):
         element = to_arrow_type(kind.elementType, f"{column}.element")
-        return pa.list_(pa.field("element", element, nullable=kind.containsNull))
+        return pa.list_(_field("element", element, kind.containsNull))
     if isinstance(kind, T.MapType):
         value = to_arrow_type(kind.valueType, f"{column}.value")
+        key = to_arrow_type(kind.keyType, f"{column}.key")
         return pa.map_(
-            to_arrow_type(kind.keyType, f"{column}.key"),
-            pa.field("value", value, nullable=kind.valueContainsNull),
+            pa.string()
+            if pa.types.is_null(key)
+            else key,  # of map(), which has no keys: those of tables are text
+            _field("value", value, kind.valueContainsNull),
         )
     if isinstance(kind, T.StructType):
         return pa.struct([_arrow_field(f, f"{column}.{f.name}") for f in kind.fields])

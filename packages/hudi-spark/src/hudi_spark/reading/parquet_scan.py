@@ -7,9 +7,10 @@ paths.  Names are taken as they are: no character of theirs is a wildcard.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hudi_format.storage.protocol import Storage
@@ -23,6 +24,7 @@ _AS_STORED = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 # A session may be set to pass over files that are gone or damaged: rows would be lost without a word.
 WHOLE = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 _WILDCARDS = re.compile(r"([\\*?\[\]{}])")
+_NAN = "nanvl({name}, CAST('NaN' AS {kind}))"
 
 
 _NO_FILE_SYSTEM = (
@@ -68,3 +70,39 @@ def base_files(
             .options(**_AS_STORED, **WHOLE, **(hadoop or {}))
         )
         return reader.format("parquet").load(uris)
+
+
+def beyond_bounds(name: str, kind: T.DataType) -> Column | None:
+    """A column's own values, which no scan compares with bounds; None without floats.
+
+    For Spark, NaN is greater than all numbers and equal to itself.  The bounds that Arrow writes leave NaN out, so that
+    the scan would pass over row groups whose only rows for a condition are those with NaN.  A condition on an
+    expression that gives the same value stays with Spark, which evaluates it for each row; of a struct with floats,
+    conditions on all its fields do.
+
+    Args:
+        name: of a column, without quotes.
+        kind: its type in the files.  Spark compares fields of structs, and nothing in arrays and maps.
+    """
+    quoted = f"`{name}`"
+    if isinstance(kind, (T.FloatType, T.DoubleType)):
+        return F.expr(_NAN.format(name=quoted, kind=kind.simpleString()))
+    if not isinstance(kind, T.StructType):
+        return None
+    made = None
+    for path, of in _floats(kind):
+        place = ".".join(f"`{p}`" for p in path)
+        value = F.expr(_NAN.format(name=f"{quoted}.{place}", kind=of.simpleString()))
+        made = (F.col(quoted) if made is None else made).withField(place, value)
+    return made
+
+
+def _floats(kind: T.StructType) -> Iterator[tuple[tuple[str, ...], T.DataType]]:
+    """The fields of a struct, and of those in it, that are floats: names from the outside in."""
+    if len({n.lower() for n in kind.names}) < len(kind.names):
+        return  # Spark finds a field by its name in any case
+    for field in kind.fields:
+        if isinstance(field.dataType, (T.FloatType, T.DoubleType)):
+            yield (field.name,), field.dataType
+        elif isinstance(field.dataType, T.StructType):
+            yield from (((field.name, *path), of) for path, of in _floats(field.dataType))

@@ -40,7 +40,7 @@ from hudi_spark.reading.logged_slices import (
     split,
     unchanged,
 )
-from hudi_spark.reading.parquet_scan import base_files, lacks_file_system
+from hudi_spark.reading.parquet_scan import base_files, beyond_bounds, lacks_file_system
 from hudi_spark.reading.partition_columns import partition_columns
 from hudi_spark.reading.read_tasks import ReadFiles, Task, grouped
 from hudi_spark.reading.user_schema import UserSchema
@@ -248,8 +248,13 @@ def _told_alike(
         for field in types:
             own = to_spark_type(field.type, field.name)
             wanted = to_spark_type(plan.schema.field(field.name).type, field.name)
+            unbounded = beyond_bounds(field.name, own)
             if own != wanted:
-                made[field.name] = promoted(F.col(f"`{field.name}`"), own, wanted)
+                made[field.name] = promoted(
+                    F.col(f"`{field.name}`") if unbounded is None else unbounded, own, wanted
+                )
+            elif unbounded is not None:
+                made[field.name] = unbounded
         made |= {name: F.expr(text) for name, text in more}
         names = [*plan.schema.names, *(name for name, _ in more)]
         if list(dict.fromkeys([*types.names, *made])) != names or len({n.lower() for n in names}) < len(

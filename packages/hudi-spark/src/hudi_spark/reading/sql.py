@@ -38,7 +38,8 @@ _QUERY = re.compile(r"[\s(]*(?:select|with|from)\b", re.IGNORECASE)
 _CHANGES = re.compile(r"\binsert\b", re.IGNORECASE)  # may follow a common table expression
 # Strings and comments come first, so that nothing in them counts.
 _BY_PATH = re.compile(
-    rf"(?P<other>{_STRING}|--[^\n]*|/\*.*?\*/)|\b(?:org\.apache\.)?hudi\s*\.\s*`(?P<path>[^`]+)`"
+    rf"(?P<other>{_STRING}|--[^\n]*|/\*.*?\*/)"
+    r"|(?:\b(?:org\.apache\.)?hudi|`(?:org\.apache\.)?hudi`)\s*\.\s*`(?P<path>[^`]+)`"
     rf"(?:\s+timestamp\s+as\s+of\s+(?P<at>{_STRING}))?",
     re.IGNORECASE | re.DOTALL,
 )
@@ -71,8 +72,8 @@ def query_by_path(spark: SparkSession, text: str, run: Callable[[str], Any]) -> 
     Raises:
         HudiError: as `load_frame`.
     """
-    bare = _BY_PATH.sub(lambda found: "" if found["other"] is not None else found[0], text)
-    if not _QUERY.match(text) or _CHANGES.search(bare) or not any(m["path"] for m in _BY_PATH.finditer(text)):
+    bare = _BY_PATH.sub(lambda found: " " if found["other"] is not None else found[0], text)
+    if not _QUERY.match(bare) or _CHANGES.search(bare) or not any(m["path"] for m in _BY_PATH.finditer(text)):
         return None
     views: dict[str, DataFrame] = {}
 

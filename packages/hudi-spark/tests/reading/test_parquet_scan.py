@@ -1,0 +1,88 @@
+"""Spark's scans of base files give rows with NaN, whatever they are filtered by: bounds in files leave NaN out."""
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as T
+
+from hudi_spark.reading.parquet_scan import beyond_bounds
+from hudi_timeline import HudiTable
+
+pytestmark = pytest.mark.spark
+
+NAN = float("nan")
+KIND = pa.struct([("f", pa.float32()), ("of", pa.struct([("d", pa.float64()), ("w", pa.string())]))])
+ROWS = pa.table(
+    {
+        "id": ["a", "b", "c", "d", "e"],
+        "d": [NAN, 0.25, -0.0, 0.5, None],
+        "f": pa.array([0.25, NAN, 0.0, None, 0.5], pa.float32()),
+        "s": pa.array(
+            [
+                {"f": NAN, "of": {"d": 0.5, "w": "x"}},
+                {"f": 0.5, "of": {"d": NAN, "w": None}},
+                {"f": None, "of": None},
+                None,
+                {"f": -0.0, "of": {"d": None, "w": "y"}},
+            ],
+            KIND,
+        ),
+    }
+)
+FILTERS = [
+    "d > 1", "d >= 0.5", "d = double('NaN')", "d <=> double('NaN')", "d in (double('NaN'))", "not d <= 1",
+    "d between 0.5 and double('NaN')", "isnan(d)", "d = 0", "d < 0", "d <> 0.25", "f > 1", "f = float('NaN')",
+    "not f < 1", "f = -0.0", "s.f > 1", "s.of.d > 1", "s.of.d is null", "s is null", "s.of is null and s.f is null",
+    "s.of.w = 'x' and s.f = float('NaN')",
+]  # fmt: skip
+
+
+def made(path, kind="COPY_ON_WRITE"):
+    table = HudiTable.create(path, ROWS.schema, name="t", record_keys=["id"], table_type=kind)
+    table.bulk_insert(ROWS)
+    return table
+
+
+@pytest.mark.req("QR-01")
+def test_a_filter_gives_the_rows_that_it_gives_in_memory(spark, path):
+    made(path)
+    frame = spark.read.format("hudi").load(path).select(*ROWS.column_names)
+    kept = spark.createDataFrame(frame.collect(), frame.schema)
+    assert frame.collect() != []
+    for text in FILTERS:
+        found = frame.where(text).select("id").orderBy("id").collect()
+        assert found == kept.where(text).select("id").orderBy("id").collect(), text
+    assert sorted(map(repr, frame.collect())) == sorted(map(repr, kept.collect()))
+
+
+def test_so_it_does_for_rows_beside_logs(spark, path):
+    table = made(path, "MERGE_ON_READ")
+    table.upsert(ROWS.slice(1, 1).set_column(1, "d", pa.array([0.75])))
+    frame = spark.read.format("hudi").load(path)
+    assert [r.id for r in frame.where("d > 1").collect()] == ["a"]
+    assert sorted(r.id for r in frame.where("d > 0.5").collect()) == ["a", "b"]
+
+
+def test_floats_that_became_doubles_are_kept_too(spark, path, trips):
+    for kind, rows in (("float", [("a", NAN), ("b", 0.25)]), ("double", [("c", 0.5)])):
+        frame = spark.createDataFrame(rows, f"id string, f {kind}")
+        options = trips | {"hoodie.datasource.write.operation": "bulk_insert"}
+        del options["hoodie.datasource.write.partitionpath.field"]
+        del options["hoodie.datasource.write.precombine.field"]
+        frame.write.format("hudi").options(**options).mode("append").save(path)
+    frame = spark.read.format("hudi").load(path)
+    assert frame.schema["f"].dataType == T.DoubleType()
+    assert [r.id for r in frame.where("f > 1").collect()] == ["a"]
+
+
+def test_other_fields_of_a_struct_are_still_left_in_the_file(spark, path):
+    made(path)
+    frame = spark.read.format("hudi").load(path)
+    plan = frame.where("s.of.w = 'x'").select("s.f")._jdf.queryExecution().executedPlan().toString()
+    assert "ReadSchema: struct<s:struct<f:float,of:struct<w:string>>>" in plan
+
+
+def test_only_floats_are_kept_from_the_scan(spark):
+    twice = T.StructType([T.StructField("a", T.DoubleType()), T.StructField("A", T.DoubleType())])
+    for kind in (T.LongType(), T.StringType(), T.ArrayType(T.DoubleType()), twice):
+        assert beyond_bounds("x", kind) is None
+    assert "nanvl" in str(beyond_bounds("x", T.FloatType()))
