@@ -1,8 +1,11 @@
 """Arrow columns without pyarrow's converters: the same as with them."""
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_format.arrow.arrays import (
@@ -16,6 +19,7 @@ from hudi_format.arrow.arrays import (
     python_values,
     text,
     texts,
+    without_hidden_nulls,
 )
 
 TEXTS = (
@@ -99,3 +103,61 @@ def test_times_that_python_does_not_have_are_text():
     assert (rows[0]["m"][0][0], rows[1]["m"]) == ("a", None)
     assert str(2**62) in rows[0]["m"][0][1]
     assert str(2**30) in rows[0]["d"]
+
+
+REQUIRED = pa.struct([pa.field("a", pa.int64(), False), pa.field("b", pa.string(), False)])
+EVERY = pa.struct([
+    pa.field("n", REQUIRED, False), pa.field("m", pa.map_(pa.string(), pa.int64()), False),
+    pa.field("d", pa.decimal128(30, 2), False), pa.field("o", pa.bool_(), False),
+    pa.field("f", pa.binary(3), False), pa.field("l", pa.list_(REQUIRED), False),
+    pa.field("e", pa.dictionary(pa.int8(), pa.string()), False), pa.field("free", pa.int64()),
+])  # fmt: skip
+
+
+def hidden(kind, value, count=3):
+    """Structs of which every other one is null, and all below it."""
+    valid = pa.array([n % 2 == 1 for n in range(count)])
+    children = []
+    for field in kind:
+        child = pa.array([value[field.name] if v else None for v in valid.to_pylist()], field.type)
+        children.append(
+            hidden(field.type, value[field.name], count) if pa.types.is_struct(field.type) else child
+        )
+    return pa.StructArray.from_arrays(children, fields=list(kind), mask=pc.invert(valid))
+
+
+def below(array):
+    value = {"n": {"a": 1, "b": "x"}, "m": [("k", 1)], "d": Decimal("1.50"), "o": True, "f": b"abc", "l": [None],
+             "e": "q", "free": None}  # fmt: skip
+    structs = hidden(EVERY, value, 5)
+    return {
+        "structs": structs,
+        "a slice": structs.slice(1, 3),
+        "lists": pa.ListArray.from_arrays([0, 2, 3, 5], structs).slice(1, 2),
+        "maps": pa.MapArray.from_arrays([0, 1, 3], ["k", "l", "m"], structs.slice(2, 3)).slice(1, 1),
+        "large lists": pa.LargeListArray.from_arrays(
+            [0, 2, 2, 5], structs, mask=pa.array([False, True, False])
+        ),
+    }[array]
+
+
+@pytest.mark.parametrize("array", ["structs", "a slice", "lists", "maps", "large lists"])
+def test_nulls_that_nobody_sees_are_no_reason_to_refuse_rows(array):
+    rows = pa.table({"v": below(array)})
+    made = without_hidden_nulls(rows)
+    made.validate(full=True)
+    assert (made.schema, made.to_pylist()) == (rows.schema, rows.to_pylist())
+    if array == "structs":
+        with pytest.raises(pa.ArrowInvalid, match="non-nullable but contains nulls"):
+            pq.write_table(rows, pa.BufferOutputStream())
+    out = pa.BufferOutputStream()
+    pq.write_table(made, out)
+    assert pq.read_table(out.getvalue()).to_pylist() == rows.to_pylist()
+
+
+def test_nulls_that_are_seen_are_refused_as_before():
+    array = pa.StructArray.from_arrays([pa.array([1, None]), pa.array(["x", "y"])], fields=list(REQUIRED))
+    rows = pa.table({"v": array})
+    assert without_hidden_nulls(rows).column("v").chunk(0).field(0).null_count == 1
+    with pytest.raises(pa.ArrowInvalid, match="non-nullable but contains nulls"):
+        pq.write_table(without_hidden_nulls(rows), pa.BufferOutputStream())

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import SchemaError
-from hudi_timeline import HudiTable
+from hudi_timeline import HudiTable, write_hudi
 
 PROGRAM = Path(__file__).parents[1] / "support" / "odd_arrow.py"
 # How many tables of random columns are written; HUDI_ODD_ARROW=3000 is the long form.
@@ -66,3 +66,34 @@ def test_an_ordering_field_without_an_order_makes_no_table(tmp_path, field, kind
         HudiTable.create(str(tmp_path / "t"), schema, name="t", record_keys="id", ordering_fields=field)
     assert "choose an ordering field" in e.value.remedy
     assert not (tmp_path / "t").exists()
+    rows = pa.table([["a"], pa.nulls(1, kind), pa.nulls(1, schema.field("s").type)], schema=schema)
+    for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ"):
+        with pytest.raises(SchemaError, match=f"ordering field '{field}': values of type"):
+            write_hudi(str(tmp_path / "t"), rows, key="id", ordering=field, name="t", table_type=table_type)
+    assert not (tmp_path / "t").exists()
+    write_hudi(str(tmp_path / "t"), rows, key="id", name="t")
+    assert HudiTable.open(str(tmp_path / "t")).config.ordering_field is None, (
+        "ts is the default where it can be"
+    )
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_null_struct_may_hold_nulls_where_none_may_be(tmp_path, table_type):
+    """As those of every Arrow data frame do."""
+    path = str(tmp_path / "t")
+    inner = [pa.array([1, None]), pa.array([["x"], None])]
+    fields = [pa.field("a", pa.int64(), False), pa.field("l", pa.list_(pa.string()), False)]
+    structs = pa.StructArray.from_arrays(inner, fields=fields, mask=pa.array([False, True]))
+    rows = pa.table({"id": ["1", "2"], "ts": [1, 1], "s": structs, "many": [1, 2]})
+    rows = rows.set_column(3, "many", pa.ListArray.from_arrays([0, 1, 2], structs))
+    write_hudi(path, rows, key="id", ordering="ts", name="t", table_type=table_type)
+    table = HudiTable.open(path)
+    table.upsert([{"id": "2", "ts": 2, "s": None, "many": [None]}])
+    if table_type == "MERGE_ON_READ":
+        table.compact()
+    assert sorted(table.read(["id", "s", "many"]).to_arrow().to_pylist(), key=str) == [
+        {"id": "1", "s": {"a": 1, "l": ["x"]}, "many": [{"a": 1, "l": ["x"]}]},
+        {"id": "2", "s": None, "many": [None]},
+    ]
+    with pytest.raises(SchemaError, match="must not be null"):
+        table.upsert([{"id": "2", "ts": 3, "s": {"a": None, "l": []}, "many": []}])

@@ -160,3 +160,75 @@ def _with_texts(kind: pa.DataType) -> pa.DataType:
         make = pa.list_ if pa.types.is_list(kind) else pa.large_list
         return make(kind.value_field.with_type(_with_texts(kind.value_type)))
     return pa.string() if pa.types.is_temporal(kind) else kind
+
+
+def without_hidden_nulls(rows: pa.Table) -> pa.Table:
+    """Rows whose structs that are null hold no nulls where the schema allows none.
+
+    Nobody sees those, and every Arrow data frame has them; Arrow's writer of Parquet refuses them. Nulls that can be
+    seen stay for it to refuse.
+    """
+    for index, field in enumerate(rows.schema):
+        if requires(field.type):
+            column = rows.column(index)
+            made = pa.chunked_array([_without_hidden(c) for c in column.chunks], column.type)
+            rows = rows.set_column(index, field, made)
+    return rows
+
+
+def requires(kind: pa.DataType) -> bool:
+    """Whether values of a type hold some that must not be null, keys of maps apart."""
+    if pa.types.is_dictionary(kind) or not pa.types.is_nested(kind):
+        return False
+    inner = [kind.item_field] if pa.types.is_map(kind) else [kind.field(n) for n in range(kind.num_fields)]
+    return any(not f.nullable or requires(f.type) for f in inner)
+
+
+def _without_hidden(array: pa.Array) -> pa.Array:
+    kind = array.type
+    if not requires(kind):
+        return array
+    if pa.types.is_struct(kind):
+        seen, made = array.is_valid(), []
+        for index, field in enumerate(kind.fields):
+            child = array.field(index)
+            if child.null_count and not field.nullable and not pc.any(pc.and_(child.is_null(), seen)).as_py():
+                child = _all_valid(child)
+            made.append(_without_hidden(child))
+        return pa.StructArray.from_arrays(made, fields=list(kind.fields), mask=pc.invert(seen))
+    validity, offsets = array.buffers()[:2]
+    if pa.types.is_map(kind):
+        pairs = [array.keys, _without_hidden(array.items)]
+        values = pa.StructArray.from_arrays(pairs, fields=[kind.key_field, kind.item_field])
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        values = _without_hidden(array.values)
+    else:
+        return array
+    return pa.Array.from_buffers(
+        kind, len(array), [validity, offsets], array.null_count, array.offset, children=[values]
+    )
+
+
+def _all_valid(array: pa.Array) -> pa.Array:
+    """The array with some value, for its type, in the place of each null."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        inner = [array.field(n) for n in range(kind.num_fields)]
+        # What is below was hidden with it.
+        made = [
+            c if f.nullable or not c.null_count else _all_valid(c) for c, f in zip(inner, kind, strict=True)
+        ]
+        return pa.StructArray.from_arrays(made, fields=list(kind.fields))
+    if pa.types.is_dictionary(kind):
+        return pa.DictionaryArray.from_arrays(
+            _all_valid(array.indices), array.dictionary, ordered=kind.ordered
+        )
+    if pa.types.is_map(kind):
+        pairs = pa.StructArray.from_arrays(
+            [array.keys, array.items], fields=[kind.key_field, kind.item_field]
+        )
+        children = [pairs]
+    else:
+        children = [array.values] if pa.types.is_list(kind) or pa.types.is_large_list(kind) else []
+    own = array.buffers()[1:2] if children else array.buffers()[1:]
+    return pa.Array.from_buffers(kind, len(array), [None, *own], 0, array.offset, children=children)

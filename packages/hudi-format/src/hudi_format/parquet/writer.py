@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from hudi_format.arrow.arrays import without_hidden_nulls
 from hudi_format.arrow.sizes import size_of
 from hudi_format.avro.encoder import Encoder
 from hudi_format.errors import CorruptFileError, HudiError, SchemaError, StorageError
@@ -477,11 +478,12 @@ def _as_schema(table: pa.Table, target: pa.Schema) -> pa.Table:
 
 
 def _few_chunks(table: pa.Table) -> pa.Table:
-    """The rows of a row group in few chunks, with one dictionary per column.
+    """The rows of a row group as Arrow's writer takes them: in few chunks, with one dictionary per column.
 
     Arrow's writer falls back to plain text at the first chunk with another dictionary.
     """
     chunks = max((c.num_chunks for c in table.columns), default=0)
+    table = without_hidden_nulls(table)
     if chunks > 1 and any(pt.is_dictionary(t) for t in table.schema.types):
         table = table.unify_dictionaries()
     return table.combine_chunks() if chunks > 1 and table.num_rows < chunks * _MIN_CHUNK_ROWS else table

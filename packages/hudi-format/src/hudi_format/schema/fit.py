@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_format.arrow.arrays import requires
 from hudi_format.errors import SchemaError
 from hudi_format.schema.arrow import equal_types, normalize_type
 from hudi_format.schema.casts import convert, is_any_list, refusal, stored_leaf, unwrapped
@@ -165,18 +166,10 @@ def unlike(rows: pa.Schema, schema: pa.Schema) -> list[tuple[int, pa.Field]]:
         field = schema.field(at) if at >= 0 else None
         # That a column says to have no nulls is not believed: Arrow lets any array stand in it.
         if field is not None and not (
-            _same(given.type, field.type) and field.nullable and not _requires(field.type)
+            _same(given.type, field.type) and field.nullable and not requires(field.type)
         ):
             out.append((index, field))
     return out
-
-
-def _requires(kind: pa.DataType) -> bool:
-    """Whether values of a type hold some that must not be null, keys of maps apart."""
-    if pt.is_dictionary(kind) or not pt.is_nested(kind):
-        return False
-    inner = [kind.item_field] if pt.is_map(kind) else [kind.field(n) for n in range(kind.num_fields)]
-    return any(not f.nullable or _requires(f.type) for f in inner)
 
 
 def _absent(path: str, row: int, field: pa.Field) -> MisfitError:
@@ -189,7 +182,7 @@ def _refuse_nulls_inside(column: pa.Array | pa.ChunkedArray, field: pa.Field) ->
     Raises:
         MisfitError: a null below the column where none may be.
     """
-    if column.type != field.type or not _requires(field.type):
+    if column.type != field.type or not requires(field.type):
         return
     first = 0
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
@@ -199,7 +192,7 @@ def _refuse_nulls_inside(column: pa.Array | pa.ChunkedArray, field: pa.Field) ->
 
 def _check_inside(array: pa.Array, kind: pa.DataType, path: str, rows: np.ndarray) -> None:
     """`rows` are the numbers of the rows that the values stand in."""
-    if not _requires(kind):
+    if not requires(kind):
         return
     if array.null_count:  # what lies below a null is no value
         array, rows = array.drop_null(), rows[np.asarray(array.is_valid(), dtype=bool)]

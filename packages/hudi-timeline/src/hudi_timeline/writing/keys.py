@@ -13,6 +13,7 @@ from hudi_format.errors import ConflictingOptionError, MissingColumnError, Missi
 from hudi_format.keygen.key_generator import KEY_OPTION, SIMPLE, KeySpec
 from hudi_format.keygen.partition_path import read_otherwise, split_values
 from hudi_format.keygen.timestamp_based import CONSISTENT
+from hudi_format.merge.ordering import check_comparable
 from hudi_format.model import BaseFile
 from hudi_format.parquet.footer import read_footer
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, FILE_NAME, PARTITION_PATH, RECORD_KEY
@@ -283,6 +284,31 @@ def type_of(schema: pa.Schema, path: str) -> pa.DataType | None:
             return None
         kind = kind.field(index).type
     return kind
+
+
+def check_ordering(schema: pa.Schema, fields: Sequence[str], storage: Storage) -> None:
+    """Refuse ordering fields whose values have no order: no write would go through.
+
+    Raises:
+        SchemaError: which field, and its type.
+    """
+    for name in fields:
+        kind = type_of(schema, name)
+        try:
+            if kind is not None:
+                check_comparable(kind)
+        except SchemaError as e:
+            e.message = f"ordering field {name!r}: {e.message}"
+            raise e.at(table=storage.uri) from None
+
+
+def has_order(schema: pa.Schema, name: str) -> bool:
+    """Whether there is such a column, whose values have an order."""
+    try:
+        check_comparable(schema.field(name).type)
+    except (KeyError, SchemaError):
+        return False
+    return True
 
 
 # --- timestamps in keys ----------------------------------------------------------------------------------

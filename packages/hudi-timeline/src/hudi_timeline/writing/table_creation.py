@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any
 
@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from hudi_format._checks import text_list
 from hudi_format.errors import ConflictingOptionError, OptionError, SchemaError, TableExistsError
-from hudi_format.merge.ordering import check_comparable
 from hudi_format.merge.user_merger import parse_merge
 from hudi_format.schema.arrow import equal_types, normalize_schema
 from hudi_format.schema.avro import to_avro
@@ -34,7 +33,7 @@ from hudi_timeline.table_config import TableConfig
 from hudi_timeline.table_version import WRITE_VERSION
 from hudi_timeline.writing import bucket_index
 from hudi_timeline.writing.engine import DATA
-from hudi_timeline.writing.keys import key_spec_of, type_of
+from hudi_timeline.writing.keys import check_ordering, key_spec_of
 from hudi_timeline.writing.new_table import table_properties
 from hudi_timeline.writing.write_plan import require
 from hudi_timeline.writing.write_schema import about_utc, about_zones
@@ -119,7 +118,7 @@ def create_table(
         require(normal, columns, what, storage)
     if ordering:
         require(normal, ordering, "ordering", storage)
-        _check_ordering(normal, ordering, storage)
+        check_ordering(normal, ordering, storage)
     bucket = bucket_index.settings(
         config, key_spec, None, config.index_type or SIMPLE, None, table=storage.uri
     )
@@ -175,18 +174,6 @@ def with_arguments(named: Mapping[str, str], given: Mapping[str, str], storage: 
 
 # What was not given is not wanted either.
 _ALWAYS_MEANT = (table_options.RECORD_KEY, table_options.PARTITION)
-
-
-def _check_ordering(schema: pa.Schema, fields: Sequence[str], storage: Storage) -> None:
-    """Refuse ordering fields whose values have no order: no write of a table with them would go through."""
-    for name in fields:
-        kind = type_of(schema, name)
-        try:
-            if kind is not None:
-                check_comparable(kind)
-        except SchemaError as e:
-            e.message = f"ordering field {name!r}: {e.message}"
-            raise e.at(table=storage.uri) from None
 
 
 def _check_same(

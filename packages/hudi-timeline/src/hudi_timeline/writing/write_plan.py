@@ -399,10 +399,12 @@ def _ordering_field(
         return None, ()
     if given and field:
         require(columns, (field,), "ordering", storage)
+        if table is None:
+            keys.check_ordering(columns, (field,), storage)
         return field, ()
     if config.ordering_given:  # given empty: none on purpose
         return None, ()
-    if table is None and DEFAULT_ORDERING_FIELD in columns.names:
+    if table is None and keys.has_order(columns, DEFAULT_ORDERING_FIELD):
         return DEFAULT_ORDERING_FIELD, (
             f"no ordering field was given: column {DEFAULT_ORDERING_FIELD!r} is used, as Apache Hudi does; name it "
             "with hoodie.datasource.write.precombine.field",
