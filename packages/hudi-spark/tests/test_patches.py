@@ -268,6 +268,8 @@ def test_paths_and_patterns_below_a_table_choose_its_files(spark, written):
         == count(None, **paths)
         == count(f"{written}/rome/*")
         == count(f"{written}/rome")
+        == count(f"{written}/{{rome,nowhere}}/*")
+        == count(None, **{"hoodie.datasource.read.paths": f"{written}/{{nowhere,r*}}"})
     )
 
 

@@ -2,13 +2,15 @@
 
 import threading
 
+import pyarrow as pa
 import pytest
 
-from hudi_format.errors import UnsupportedError
+from hudi_format.errors import InvalidOptionError, UnsupportedError
 from hudi_format.storage.open import open_storage
 from hudi_spark.streaming.offset_files import ERROR
-from hudi_spark.streaming.spark35_stream import Follower
+from hudi_spark.streaming.spark35_stream import POLL_OPTION, Follower, load_stream
 from hudi_spark.streaming.table_stream import START
+from hudi_timeline import HudiTable
 
 
 class Stream:
@@ -70,3 +72,11 @@ def test_an_error_that_nobody_expects_fails_the_query_and_does_not_stall_it(tmp_
     texts = [open_storage(str(tmp_path)).read(f.name) for f in tmp_path.iterdir()]
     assert texts == [f"{ERROR}no such thing\n".encode()]
     assert [str(e) for e in seen] == ["no such thing"]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e300", "soon"])
+def test_the_wait_between_two_looks_is_a_number_of_seconds(spark, text, path):
+    HudiTable.create(path, pa.schema([("id", pa.string())]), name="t", record_keys="id")
+    with pytest.raises(InvalidOptionError, match=POLL_OPTION):
+        load_stream(spark, path, {POLL_OPTION: text})

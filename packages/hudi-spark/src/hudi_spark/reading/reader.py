@@ -49,6 +49,7 @@ from hudi_spark.runtime.python_workers import Work, in_workers
 from hudi_spark.types import promoted, to_spark_schema, to_spark_type
 from hudi_timeline.file_system_view.partition_values import FROM_PATH
 from hudi_timeline.options import ReadConfig, parse_read_options
+from hudi_timeline.options.option_types import patterns_in
 from hudi_timeline.options.read_config import CDC, INCREMENTAL, PATHS
 from hudi_timeline.reading.path_globs import base_of, has_wildcard
 from hudi_timeline.reading.plan import CHANGES, ScanPlan, ToldAlike, told_alike
@@ -122,7 +123,7 @@ def _base_path(
         return open_storage(folder, options=options).info(PROPERTIES_FILE) is not None
 
     given = [table_path(spark, p, what="load") for p in ([path] if isinstance(path, str) else path or ())]
-    listed = [p.strip() for p in (take_option(options, PATHS) or "").split(",") if p.strip()]
+    listed = [p.strip() for p in patterns_in(take_option(options, PATHS) or "") if p.strip()]
     main = None
     # A table's own path may look like a pattern.
     if len(given) == 1 and (not has_wildcard(given[0]) or is_table(given[0])):

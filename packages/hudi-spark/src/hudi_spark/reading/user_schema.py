@@ -31,7 +31,7 @@ class UserSchema:
     def of(cls, spark: SparkSession, given: T.StructType | str) -> UserSchema:
         """The schema of a StructType or DDL text."""
         wanted = given if isinstance(given, T.StructType) else spark.createDataFrame([], given).schema
-        return cls(wanted, spark.conf.get(CASE_SENSITIVE, "false") == "true")
+        return cls(wanted, (spark.conf.get(CASE_SENSITIVE, None) or "").lower() == "true")
 
     def names(self, have: Sequence[str]) -> list[str]:
         """Names that the schema asks for, of those that there are, each once; one at least.

@@ -241,7 +241,7 @@ def _seconds(text: str | None) -> float:
         seconds = float(text) if text is not None else 1.0
     except ValueError:
         seconds = 0.0
-    if seconds <= 0:
+    if not 0 < seconds <= threading.TIMEOUT_MAX:  # nan is none of them
         raise InvalidOptionError(
             f"{POLL_OPTION}={text!r} is not a number of seconds",
             remedy="give a number above 0.",

@@ -117,10 +117,26 @@ def class_or_function(package: str) -> OptionType:
 
 
 def _fields(text: str) -> tuple[str, ...]:
-    parts = tuple(p for p in (p.strip() for p in text.split(",")) if p)
+    return _once(text.split(","), text)
+
+
+def _once(found: list[str], text: str) -> tuple[str, ...]:
+    parts = tuple(p for p in (p.strip() for p in found) if p)
     if len(set(parts)) != len(parts):
         raise ValueError(text)
     return parts
+
+
+def patterns_in(text: str) -> list[str]:
+    """Path patterns with commas between them; a comma in braces belongs to its pattern."""
+    out, depth = [""], 0
+    for c in text:
+        depth += (c == "{") - (c == "}" and depth > 0)
+        if c == "," and not depth:
+            out.append("")
+        else:
+            out[-1] += c
+    return text.split(",") if depth else out
 
 
 def _name(text: str) -> str:
@@ -135,6 +151,7 @@ NAME = OptionType("a name, not empty", _name)
 BOOLEAN = OptionType("true or false", _boolean)
 FIELDS = OptionType("names, comma separated, each once", _fields)
 PATH_LIST = OptionType("paths, comma separated, each once", _fields)
+PATTERN_LIST = OptionType(PATH_LIST.allowed, lambda text: _once(patterns_in(text), text))
 
 WHOLE, NUMBER = whole(), number()
 BYTES = whole(1, unit="bytes")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hudi_timeline.options.config_key import ConfigKey
-from hudi_timeline.options.option_types import BOOLEAN, FIELDS, NAME, PATH_LIST, STRIPPED, TEXT, choice
+from hudi_timeline.options.option_types import BOOLEAN, FIELDS, NAME, PATTERN_LIST, STRIPPED, TEXT, choice
 
 # What belongs together of a declaration stands in one line.
 # fmt: off
@@ -46,7 +46,7 @@ END = ConfigKey(
     doc="End of an incremental query, inclusive; the newest if not given."
 )
 PATHS = ConfigKey(
-    "hoodie.datasource.read.paths", PATH_LIST, since="0.9.0",
+    "hoodie.datasource.read.paths", PATTERN_LIST, since="0.9.0",
     doc="Paths and patterns below the table, with commas between them; only their files are read."
 )
 PATH_GLOB = ConfigKey(
