@@ -104,3 +104,10 @@ def test_json_has_only_what_json_has(hudi, tmp_path):
         assert first["t"].startswith("17036-07-06")
         assert (second["t"], third["t"]) == (None, "1970-01-01T00:00:00+00:00")
     assert "17036-07-06" in hudi("head", path)[1]
+
+
+@pytest.mark.parametrize("command", ["head", "history", "partitions", "duplicates"])
+def test_a_limit_beyond_all_numbers_of_rows_is_told(hudi, path, command):
+    code, _, error = hudi(command, path, "-n", str(2**70))
+    assert (code, "--limit" in error) == (2, True)
+    assert hudi(command, path, "-n", str(2**40))[0] == 0

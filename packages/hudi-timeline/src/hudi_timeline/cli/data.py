@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hudi_format.errors import InvalidOptionError, LibraryError, OptionError, UnsupportedError
-from hudi_timeline.cli.output import Format, Output, StorageOptions, open_table, show_facts, show_rows
+from hudi_timeline.cli.output import Format, Limit, Output, StorageOptions, open_table, show_facts, show_rows
 from hudi_timeline.cli.output import Path as TablePath
 
 if TYPE_CHECKING:
@@ -177,9 +177,7 @@ def diff(
     after: Annotated[
         str | None, typer.Argument(help="A later one; now if not given.", metavar="AFTER", show_default=False)
     ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=0, help="Rows to print at most; 0 for all.")
-    ] = 20,
+    limit: Limit = 20,
     output: Output = Format.table,
     storage: StorageOptions = None,
 ) -> None:

@@ -41,6 +41,7 @@ from hudi_timeline.cli.locks import locks
 from hudi_timeline.cli.output import (
     Format,
     Here,
+    Limit,
     Output,
     Path,
     StorageOptions,
@@ -73,8 +74,6 @@ app = typer.Typer(
 FAULT = 70  # as sysexits.h has it for a program's own
 TRACEBACK = "HUDI_TRACEBACK"
 INTERRUPTED = 130  # as shells have it for what SIGINT ended
-
-Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows to print at most; 0 for all.")]
 
 
 Wide = Annotated[bool, typer.Option("--wide", help="All columns; those of JSON and CSV.")]

@@ -179,6 +179,9 @@ Here = Annotated[
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Limit = Annotated[
+    int, typer.Option("--limit", "-n", min=0, max=sys.maxsize, help="Rows to print at most; 0 for all.")
+]
 Output = Annotated[
     Format, typer.Option("--output", "-o", help="How to print; JSON has NaN and infinities as strings.")
 ]

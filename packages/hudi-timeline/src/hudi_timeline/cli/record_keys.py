@@ -9,6 +9,7 @@ import typer
 
 from hudi_timeline.cli.output import (
     Format,
+    Limit,
     Output,
     Path,
     StorageOptions,
@@ -30,7 +31,6 @@ Across = Annotated[
     bool, typer.Option("--across-partitions", help="A key is to be there once in the whole table.")
 ]
 # A plan is of what is seen: what one lays bare, such as the logs of the deletes, the next one takes away.
-Limit = Annotated[int, typer.Option("--limit", "-n", min=0, help="Rows to print at most; 0 for all.")]
 
 
 def add_to(app: typer.Typer) -> None:
