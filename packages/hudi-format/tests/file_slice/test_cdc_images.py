@@ -64,3 +64,18 @@ def test_a_table_without_columns_has_empty_objects_and_chunks_make_no_difference
     assert images(pa.table({"a": [1, 2]}).select([])) == ["{}", "{}"]
     chunked = pa.table({"a": pa.chunked_array([["x"], [], ["y"]]).dictionary_encode()})
     assert images(chunked) == ['{"a":"x"}', '{"a":"y"}']
+
+
+def test_nested_times_that_python_does_not_have_are_numbers_too():
+    far, day = pa.array([2**62, None, 0], pa.timestamp("us", "UTC")), pa.array([2**30, 0, None], pa.date32())
+    structs = pa.StructArray.from_arrays([far, day], ["t", "d"])
+    maps = pa.MapArray.from_arrays([0, 1, 2, 3], ["a", "b", "c"], far)
+    table = pa.table(
+        {"t": far, "s": structs, "l": pa.ListArray.from_arrays([0, 2, 2, 3], structs), "m": maps}
+    )
+    assert [json.loads(t) for t in images(table)] == [
+        {"t": 2**62, "s": {"t": 2**62, "d": 2**30}, "m": {"a": 2**62},
+         "l": [{"t": 2**62, "d": 2**30}, {"t": None, "d": 0}]},
+        {"t": None, "s": {"t": None, "d": 0}, "l": [], "m": {"b": None}},
+        {"t": 0, "s": {"t": 0, "d": None}, "l": [{"t": 0, "d": None}], "m": {"c": 0}},
+    ]  # fmt: skip

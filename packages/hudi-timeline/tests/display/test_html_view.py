@@ -129,3 +129,8 @@ def test_a_value_inside_of_a_view_is_told_by_what_it_is_made_of():
         html_view.text_of((Plan(Part("p", 12345), (Part("q"),) * 2000),))
         == "what: path: p; size: 12,345; parts: 2,000"
     )
+
+
+def test_times_that_python_does_not_have_are_shown():
+    view = html_view.rows_view(pa.table({"t": pa.array([2**62, None], pa.timestamp("us", "UTC"))}))
+    assert "17036-07-06" in view

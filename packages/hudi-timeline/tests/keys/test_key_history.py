@@ -3,11 +3,12 @@
 import random
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from duplicated_tables import QUIET, SCHEMA, TABLES, row, rows_of
 
 from hudi_format.errors import UnsupportedError
-from hudi_timeline import HudiTable
+from hudi_timeline import HudiTable, write_hudi
 from hudi_timeline.reading.snapshot_query import START
 
 
@@ -166,3 +167,23 @@ def test_a_table_without_keys_is_refused(tmp_path):
     for ask in (lambda t: t.key_history(["1"]), lambda t: t.duplicates()):
         with pytest.raises(UnsupportedError, match="record keys"):
             ask(HudiTable.open(tmp_path / "t"))
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_times_that_python_does_not_have_are_told(tmp_path, kind):
+    path = str(tmp_path / "t")
+
+    def rows(*numbers):
+        times = pa.array(numbers, pa.timestamp("us", "UTC"))
+        structs = pa.StructArray.from_arrays([times], ["t"])
+        return pa.table({"id": ["a"] * len(numbers), "ts": [1] * len(numbers), "t": times, "s": structs})
+
+    write_hudi(path, rows(2**62), key="id", ordering="ts", name="t", table_type=kind)
+    table = HudiTable.open(path)
+    table.upsert(rows(-(2**62)))
+    changes = HudiTable.open(path).key_history("a").changes
+    for name in ("t", "s"):
+        images = pa.table({"t": rows(2**62, -(2**62)).column(name)}).column(0).combine_chunks()
+        found = [pc.struct_field(changes.column(side), name) for side in ("before", "after")]
+        assert found[1].combine_chunks().equals(images)
+        assert found[0].combine_chunks().slice(1).equals(images.slice(0, 1))

@@ -6,7 +6,7 @@ their first call: that takes a new process longer than opening a table and plann
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -147,19 +147,23 @@ def python_value(scalar: pa.Scalar) -> Any:
     try:
         return scalar.as_py()
     except (OverflowError, ValueError):
-        return pa.array([scalar], scalar.type).cast(_with_texts(scalar.type))[0].as_py()
+        return pa.array([scalar], scalar.type).cast(with_leaves(scalar.type, _text_of_time))[0].as_py()
 
 
-def _with_texts(kind: pa.DataType) -> pa.DataType:
-    """The type with strings in the place of dates and times."""
+def _text_of_time(kind: pa.DataType) -> pa.DataType:
+    return pa.string() if pa.types.is_temporal(kind) else kind
+
+
+def with_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """The type with others in the place of those that stand in structs, lists and maps."""
     if pa.types.is_struct(kind):
-        return pa.struct([f.with_type(_with_texts(f.type)) for f in kind.fields])
+        return pa.struct([f.with_type(with_leaves(f.type, leaf)) for f in kind.fields])
     if pa.types.is_map(kind):
-        return pa.map_(_with_texts(kind.key_type), _with_texts(kind.item_type))
+        return pa.map_(with_leaves(kind.key_type, leaf), with_leaves(kind.item_type, leaf))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         make = pa.list_ if pa.types.is_list(kind) else pa.large_list
-        return make(kind.value_field.with_type(_with_texts(kind.value_type)))
-    return pa.string() if pa.types.is_temporal(kind) else kind
+        return make(kind.value_field.with_type(with_leaves(kind.value_type, leaf)))
+    return leaf(kind)
 
 
 def without_hidden_nulls(rows: pa.Table) -> pa.Table:

@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import with_leaves
 from hudi_format.file_slice.reader import SliceMerge
 from hudi_format.log.block import BlockType
 from hudi_format.log.corruption import CommittedRange
@@ -83,8 +84,16 @@ def _texts(column: pa.Array, avro: bool) -> pa.Array:
         return column.view(pa.int64()).cast(pa.string())
     if pa.types.is_decimal(kind):
         return column.cast(pa.string())
-    texts = [None if v is None else _text(v, kind, avro) for v in column.to_pylist()]
+    # Python has no year 10000; what stands in JSON is a number anyway.
+    values = column.cast(with_leaves(kind, _number)).to_pylist()
+    texts = [None if v is None else _text(v, kind, avro) for v in values]
     return pa.array(texts, pa.string())
+
+
+def _number(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.int64()
+    return pa.int32() if pa.types.is_date32(kind) else kind
 
 
 def _escaped(text: pa.Array) -> pa.Array:
@@ -96,10 +105,6 @@ def _escaped(text: pa.Array) -> pa.Array:
     return text
 
 
-_UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-_EPOCH = datetime.datetime(1970, 1, 1)
-
-
 def _text(value: Any, kind: pa.DataType, avro: bool) -> str:
     """The JSON text of one value."""
     if value is None:
@@ -109,32 +114,24 @@ def _text(value: Any, kind: pa.DataType, avro: bool) -> str:
     if pa.types.is_map(kind):
         return (
             "{"
-            + ",".join(
-                f"{_json(_scalar(k, kind.key_type, avro))}:{_text(v, kind.item_type, avro)}" for k, v in value
-            )
+            + ",".join(f"{_json(_scalar(k, avro))}:{_text(v, kind.item_type, avro)}" for k, v in value)
             + "}"
         )
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return "[" + ",".join(_text(v, kind.value_type, avro) for v in value) + "]"
     if isinstance(value, decimal.Decimal):
         return format(value, "f")
-    return _json(_scalar(value, kind, avro))
+    return _json(_scalar(value, avro))
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _scalar(value: Any, kind: pa.DataType, avro: bool) -> Any:
+def _scalar(value: Any, avro: bool) -> Any:
     """A value in the form that `json` serialises."""
     if isinstance(value, bytes):
         return value.decode("latin-1") if avro else base64.b64encode(value).decode("ascii")
-    if isinstance(value, datetime.datetime):
-        since = value.replace(tzinfo=None) - _EPOCH
-        micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-        return micros * _UNITS[kind.unit] // 1_000_000
-    if isinstance(value, datetime.date):
-        return value.toordinal() - _EPOCH.toordinal()
     if isinstance(value, datetime.time):
         return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
     if isinstance(value, float) and not math.isfinite(value):

@@ -12,6 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_format.arrow.arrays import python_rows
+
 MOST_ROWS, MOST_ITEMS, MOST_TEXT = 20, 10, 300
 _LEFT = "style='text-align:left'"
 
@@ -48,7 +50,7 @@ def rows_view(table: pa.Table, *, most: int = MOST_ROWS) -> str:
     head = "".join(f"<th {_LEFT}>{escape(n)}</th>" for n in table.column_names)
     body = [
         "<tr>" + "".join(f"<td {_LEFT}>{escape(text_of(v))}</td>" for v in row.values()) + "</tr>"
-        for row in table.slice(0, most).to_pylist()
+        for row in python_rows(table.slice(0, most))
     ]
     more = table.num_rows - len(body)
     note = f"<p>and {more:,} more</p>" if more > 0 else ""

@@ -9,7 +9,7 @@ file was written by the commit whose time it has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, TypeAlias
@@ -265,7 +265,7 @@ class _Telling:
             rows = pa.Table.from_batches([batch])
             keys = merge.keys(rows).cast(pa.string())
             there = pc.is_in(keys, self.wanted)
-            for key, row in zip(keys.filter(there).to_pylist(), rows.filter(there).to_pylist(), strict=True):
+            for key, row in zip(keys.filter(there).to_pylist(), _plain(rows.filter(there)), strict=True):
                 out.setdefault(key, []).append(row)
         return out
 
@@ -283,6 +283,17 @@ def _images(change: Row) -> Iterator[tuple[str, Row | None]]:
     for side in ("before", "after"):
         row = change[side]
         yield side, None if row is None else {k: v for k, v in row.items() if k not in META_COLUMNS}
+
+
+def _plain(rows: pa.Table) -> Iterator[Row]:
+    """Rows as dicts, in which columns with values that Python does not have, such as the year 10000, stay Arrow's."""
+    columns: list[Iterable[object]] = []
+    for column in rows.columns:
+        try:
+            columns.append(column.to_pylist())
+        except (OverflowError, ValueError):
+            columns.append([v if v.is_valid else None for v in column])
+    return (dict(zip(rows.column_names, values, strict=True)) for values in zip(*columns, strict=True))
 
 
 class _Pool:
