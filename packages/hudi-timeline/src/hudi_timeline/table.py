@@ -353,7 +353,7 @@ class HudiTable:
 
         Args:
             keys: record keys as text (`_hoodie_record_key`), values of the record key column, where there is one, or
-                rows that hold the record key columns: a table or a list of dicts.
+                rows that hold the record key columns: a table, a data frame, or a list of dicts.
             partitions: paths of the partitions to look in; None for all.
             as_of: the rows as they were at that time.
             meta_columns, options: as of `read`.

@@ -2,12 +2,13 @@
 
 import random
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from made_tables import MadeTable, at, file_id
 
-from hudi_format.errors import HudiError, MissingColumnError
+from hudi_format.errors import HudiError, MissingColumnError, SchemaError
 from hudi_index.metadata_table import slice_records
 from hudi_index.record_index import OpenedRecordIndex
 from hudi_timeline.reading import point_lookup
@@ -74,6 +75,31 @@ def test_virtual_keys_are_found_by_their_columns(tmp_path, keys):
     text = [f"id:{n},part:x{n % 3}" if len(keys) == 2 else str(n) for n in (7, 170)]
     assert found(table, [*text, "no such key"]) == [7, 170]
     assert found(table, pa.table({"id": [8], "part": ["x2"]})) == [8]
+
+
+FORMS = {
+    "table": pa.table, "batch": lambda c: pa.table(c).to_batches()[0], "reader": lambda c: pa.table(c).to_reader(),
+    "columns": dict, "pandas": pd.DataFrame, "polars": lambda c: pytest.importorskip("polars").DataFrame(c),
+    "rows": lambda c: pa.table(c).to_pylist(), "a tuple of rows": lambda c: tuple(pa.table(c).to_pylist()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_keys_are_given_as_rows_of_every_form(tmp_path, form):
+    rows = {"id": [9, 7], "part": ["x0", "x0"], "more": [1, 1]}
+    table = written(tmp_path, keys=["id", "part"])
+    assert found(table, FORMS[form](rows)) == [9]
+    one = written(tmp_path / "one", keys=["id"])
+    assert found(one, FORMS[form](rows)) == [7, 9]
+    assert one.key_history(FORMS[form](rows)).changes.num_rows == 2
+    assert not one.erasure_report(FORMS[form](rows)).erased
+
+
+@pytest.mark.parametrize("keys", [{"id": "9"}, {"id": 9}, {"id": 9, "part": "x0"}])
+def test_one_row_is_no_dict_of_columns(tmp_path, keys):
+    with pytest.raises(SchemaError, match="do not form a table") as e:
+        written(tmp_path).get(keys)
+    assert "one row is a list of one dict" in e.value.remedy
 
 
 @pytest.mark.req("TL-15")

@@ -147,6 +147,11 @@ def _first(values: Iterable[object]) -> object:
 
 
 def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None) -> Any:
+    if isinstance(values, (str, bytes, bytearray, Mapping)):
+        # Arrow takes their letters, numbers or names, one by one, for the values of rows.
+        raise TypeError(
+            f"column {name} is one {type(values).__name__}, {values!r:.80}, and no list of values"
+        )
     if not isinstance(values, (list, tuple)):
         return _in_units_of_arrow(values) if isinstance(values, np.ndarray) else values
     kind = guess = None

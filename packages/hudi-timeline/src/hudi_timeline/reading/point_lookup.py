@@ -349,7 +349,12 @@ def key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
     """Distinct record keys as text; arguments and errors as of `look_up`."""
     keys = [keys] if isinstance(keys, str) else keys
     rows, exact = keys, Exact()
-    if not isinstance(keys, (pa.Table, pa.RecordBatch, pa.Array, pa.ChunkedArray)):
+    if isinstance(keys, (Mapping, pa.RecordBatchReader)) or hasattr(keys, "columns"):
+        # What iterates over batches or names of columns; data frames too.
+        given = as_reader(dict(keys) if isinstance(keys, Mapping) else keys)
+        rows = given if isinstance(given, pa.Table) else given.read_all()
+        exact = Exact(rounds=isinstance(keys, Mapping))
+    elif not isinstance(keys, (pa.Array, pa.ChunkedArray)):
         given = keys if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable) else list(keys)
         if given and isinstance(given, list) and all(isinstance(k, dict) for k in given):
             rows, exact = as_reader(given), Exact(rounds=True)
