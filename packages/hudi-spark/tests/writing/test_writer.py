@@ -262,3 +262,23 @@ def test_a_key_of_a_narrower_type_is_that_of_the_stored_value(spark, tmp_path):
         ("1.50", "c"),
         ("2.00", "b"),
     ]
+
+
+def test_an_overwrite_of_all_says_so_where_partitions_were_meant(spark, path):
+    all_of_it, some = rows(("a", "oslo", 1, 1.0), ("b", "rome", 1, 1.0)), rows(("c", "oslo", 1, 2.0))
+    name = "spark.sql.sources.partitionOverwriteMode"
+
+    def warned(operation="upsert", **more):
+        save(spark, path, all_of_it, "upsert", mode="overwrite")
+        done = save(spark, path, some, operation, options(**more), mode="overwrite")
+        assert [r[0] for r in content(path)] == ["c"]
+        return [w for w in done.warnings if "partitions were asked for" in w]
+
+    assert warned() == warned("insert_overwrite_table") == []
+    assert len(warned("insert_overwrite")) == 1
+    spark.conf.set(name, "dynamic")
+    try:
+        assert len(warned()) == 1
+        assert warned(hoodie__datasource__overwrite__mode="STATIC") == []
+    finally:
+        spark.conf.unset(name)

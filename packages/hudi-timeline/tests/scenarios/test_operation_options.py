@@ -7,8 +7,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_format.errors import DuplicateKeyError, MissingColumnError, UnknownPartitionError, UnsupportedError
+from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
+from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.new_table import choose
+from hudi_timeline.writing.operation import execute
 
 DROP = {"hoodie.datasource.write.insert.drop.duplicates": True}
 FAIL = {"hoodie.datasource.insert.dup.policy": "fail"}
@@ -193,6 +196,14 @@ def test_a_static_overwrite_replaces_the_partitions_that_are_named(table):
     assert list(dynamic.replaced) == ["x"]
     assert "counts in SQL only" in dynamic.warnings[0]
     assert [r[0] for r in content(table)] == ["d", "m"]
+
+
+def test_a_table_that_is_made_anew_says_so_where_partitions_were_meant(table):
+    given = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    dynamic = given | {"hoodie.datasource.overwrite.mode": "dynamic"}
+    for options, count in ((dynamic, 1), (given, 0), (dynamic, 1)):
+        done = execute(LocalEngine(1), open_storage(table.uri), FIRST, options, mode="overwrite")
+        assert len([w for w in done.warnings if "partitions were asked for" in w]) == count
 
 
 # --- what the result shows ------------------------------------------------------------------------------

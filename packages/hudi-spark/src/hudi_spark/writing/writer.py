@@ -12,11 +12,14 @@ from hudi_format.storage.hadoop_options import hadoop_options, without_hadoop_op
 from hudi_format.storage.open import open_storage
 from hudi_spark.runtime.options import merged, session_options, table_path, with_partition_by
 from hudi_spark.writing.engine import SparkEngine
+from hudi_timeline.options.write_options import OVERWRITE_MODE
 from hudi_timeline.transaction.retries import LOOKUPS, retried
 from hudi_timeline.transaction.write_basis import FirstBasis
 from hudi_timeline.writing.operation import execute
 from hudi_timeline.writing.result import CommitResult
-from hudi_timeline.writing.write_plan import ERROR
+from hudi_timeline.writing.write_plan import ERROR, OVERWRITE
+
+PARTITIONS_OVERWRITTEN = "spark.sql.sources.partitionOverwriteMode"
 
 _last = threading.local()
 
@@ -48,6 +51,10 @@ def save_frame(
         )
     spark = frame.sparkSession
     given = merged(session_options(spark), with_partition_by(options, partition_by))
+    if mode is not None and mode.lower() == OVERWRITE:
+        # What Apache Hudi's option says where it is not given.
+        overwritten = (spark.conf.get(PARTITIONS_OVERWRITTEN, None) or "").upper()
+        given = merged({OVERWRITE_MODE: overwritten} if overwritten == "DYNAMIC" else {}, given)
     storage = open_storage(table_path(spark, path, what="save"), options=given)
     store, asked = hadoop_options(given), without_hadoop_options(given)
     first = FirstBasis()

@@ -46,6 +46,26 @@ _BEAT = "0" * 17  # the name of the room's heartbeat: no instant has it
 _KEPT = (ROOM.rpartition("/")[2], ".locks", "lock")
 
 
+def about_scope(operation: str, asked: str | None, *, anew: bool) -> tuple[str, ...]:
+    """Warnings of a write that replaces more or less of the table than its options say.
+
+    Args:
+        asked: what `hoodie.datasource.overwrite.mode` says, STATIC for all and DYNAMIC for partitions.
+        anew: whether the table is made anew.
+    """
+    if anew and (asked == "DYNAMIC" or (asked is None and operation == "insert_overwrite")):
+        return (
+            'mode("overwrite") makes the table anew with these rows alone, as in Apache Hudi, where partitions were '
+            'asked for: mode("append") with the operation insert_overwrite replaces those of the rows',
+        )
+    if not anew and asked == "STATIC" and operation == "insert_overwrite":
+        return (
+            "hoodie.datasource.overwrite.mode=STATIC counts in SQL only, as in Apache Hudi: the partitions of the rows "
+            "are replaced; the operation insert_overwrite_table replaces all",
+        )
+    return ()
+
+
 class Replacement:
     """The new table of an overwrite.
 

@@ -321,12 +321,7 @@ def plan_for(
     rule = _rule(config, old, storage, key_spec, schema, ordering)
     if snapshot is not None:
         rule = with_defaults_of_table(rule, snapshot)
-    if operation == "insert_overwrite" and config.overwrite_mode == "STATIC":
-        warnings = (
-            *warnings,
-            "hoodie.datasource.overwrite.mode=STATIC counts in SQL only, as in Apache Hudi: the partitions of the rows "
-            "are replaced; the operation insert_overwrite_table replaces all",
-        )
+    warnings = (*warnings, *overwrite.about_scope(operation, config.overwrite_mode, anew=recreate))
     if operation in ("insert", "upsert") and config.small_file_limit_bytes > config.parquet_max_file_bytes:
         # Not refused: Apache Hudi takes both, and whoever lowers the greatest size alone has them.
         warnings = (
