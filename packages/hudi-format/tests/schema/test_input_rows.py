@@ -129,3 +129,37 @@ def test_a_table_of_invalid_data_is_refused():
     broken = pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(b"\xff")])
     with pytest.raises(SchemaError, match="UTF"):
         as_reader(pa.table({"c": broken}))
+
+
+DAY, HOUR = dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, 5)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"d": [DAY, HOUR]},
+        [{"d": DAY}, {"d": HOUR}],
+        {"d": [[DAY], [None, HOUR]]},
+        {"d": [{"x": DAY}, {"x": HOUR}]},
+        pd.DataFrame({"d": pd.Series([DAY, HOUR], dtype=object)}),
+        pd.DataFrame({"d": [{"x": DAY}, {"x": HOUR}]}),
+    ],
+    ids=str,
+)
+def test_a_time_of_day_among_dates_is_refused(data):
+    with pytest.raises(SchemaError, match=r"in row 1 \(counted from 0\) has a time of day"):
+        as_reader(data)
+
+
+def test_midnights_among_dates_are_dates():
+    midnight = dt.datetime(2020, 1, 2)
+    for data in (
+        {"d": [DAY, midnight, None]},
+        pd.DataFrame({"d": pd.Series([DAY, midnight, pd.NaT], dtype=object)}),
+    ):
+        assert as_reader(data).column(0).to_pylist() == [DAY, midnight.date(), None]
+
+
+def test_a_pandas_frame_of_nested_columns_only():
+    frame = pd.DataFrame({"k": [{"a": 1}, {"a": 2}], "l": [[1], []]})
+    assert as_reader(frame).to_pylist() == [{"k": {"a": 1}, "l": [1]}, {"k": {"a": 2}, "l": []}]

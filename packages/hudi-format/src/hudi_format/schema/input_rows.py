@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, time
 from pathlib import PurePath
 from typing import Any
 
@@ -128,13 +129,16 @@ def _frame(frame: Any, known: Callable[[], pa.Schema | None] | None) -> pa.Table
     """A pandas DataFrame's columns without its index."""
     objects = [n for n, kind in frame.dtypes.items() if str(kind) == "object" and isinstance(n, str)]
     odd = [n for n in objects if isinstance(_first(frame[n]), (list, tuple, Mapping))]
-    if not odd:
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    table = pa.Table.from_pandas(frame.drop(columns=odd), preserve_index=False)
-    for name in odd:
-        values = [None if _is_nan(v) else v for v in frame[name]]
-        table = table.append_column(name, _column(name, values, known))
-    return table.select([str(n) for n in frame.columns])
+    table = pa.Table.from_pandas(frame.drop(columns=odd) if odd else frame, preserve_index=False)
+    for name in set(objects) - set(odd):
+        if pt.is_date(table.column(name).type):
+            _refuse_lost_times(name, list(frame[name]), table.column(name).type)
+    made = {name: _column(name, [None if _is_nan(v) else v for v in frame[name]], known) for name in odd}
+    if len(odd) == len(frame.columns):
+        return pa.table(made)
+    for name, column in made.items():
+        table = table.append_column(name, column)
+    return table.select([str(n) for n in frame.columns]) if odd else table
 
 
 def _is_nan(value: object) -> bool:
@@ -163,6 +167,8 @@ def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None
             return moments
         if not any(isinstance(v, (list, tuple, Mapping)) for v in values):
             raise _mixed(name, values, None) from None
+    if guess is not None:
+        _refuse_lost_times(name, values, guess.type)
     if guess is None or _has_struct(guess.type):
         schema = known() if known is not None else None
         if schema is not None and schema.get_field_index(name) >= 0:
@@ -189,6 +195,36 @@ def _in_units_of_arrow(values: np.ndarray) -> np.ndarray:
         return values
     unit = np.datetime_data(values.dtype)[0]
     return values.astype(f"datetime64[{_UNITS[unit]}]") if unit in _UNITS else values
+
+
+def _refuse_lost_times(name: str, values: Sequence[Any], kind: pa.DataType) -> None:
+    """Raise SchemaError for a time of day among dates, which Arrow leaves out."""
+    if not _has_dates(kind):
+        return
+    row = next((n for n, v in enumerate(values) if _loses_time(v, kind)), None)
+    if row is not None:
+        raise SchemaError(
+            f"the rows do not form a table: column {name}: {values[row]!r:.80} in row {row:,} (counted from 0) has a "
+            "time of day, and values before it are dates",
+            remedy="give each column values of one type.",
+            column=name,
+            row=row,
+            value=values[row],
+        )
+
+
+def _has_dates(kind: pa.DataType) -> bool:
+    return pt.is_date(kind) or any(_has_dates(kind.field(n).type) for n in range(kind.num_fields))
+
+
+def _loses_time(value: Any, kind: pa.DataType) -> bool:
+    if pt.is_date(kind):
+        return isinstance(value, datetime) and value == value and value.time() != time()  # NaT is not itself
+    if pt.is_struct(kind):
+        return isinstance(value, Mapping) and any(_loses_time(value.get(f.name), f.type) for f in kind)
+    if pt.is_list(kind):
+        return isinstance(value, (list, tuple)) and any(_loses_time(v, kind.value_type) for v in value)
+    return False
 
 
 def _mixed(name: str, values: Sequence[Any], kind: pa.DataType | None) -> SchemaError:
