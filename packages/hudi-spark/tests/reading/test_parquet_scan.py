@@ -54,6 +54,14 @@ def test_a_filter_gives_the_rows_that_it_gives_in_memory(spark, path):
     assert sorted(map(repr, frame.collect())) == sorted(map(repr, kept.collect()))
 
 
+def test_a_scan_without_hudi_leaves_rows_with_nan_out(spark, path):
+    """As Apache Hudi's reader on Spark does, which hands such conditions to the same scan."""
+    made(path)
+    files = f"file://{path}/*.parquet"
+    assert [r.id for r in spark.read.parquet(files).where("d > 1").collect()] == []
+    assert [r.id for r in spark.read.parquet(files).where("isnan(d)").collect()] == ["a"]
+
+
 def test_so_it_does_for_rows_beside_logs(spark, path):
     table = made(path, "MERGE_ON_READ")
     table.upsert(ROWS.slice(1, 1).set_column(1, "d", pa.array([0.75])))
