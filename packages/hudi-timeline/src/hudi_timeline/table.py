@@ -245,8 +245,8 @@ class HudiTable:
     ) -> Scan:  # fmt: skip
         """Rows written after `begin` up to `end`, each once, in its newest state.
 
-        Deletes do not show.  All values come from the files, columns are in the table's order.  Bounds are instants,
-        from table version 8 on the times at which commits were completed (`inspect.timeline()` has them).
+        Deletes do not show.  Columns are in the table's order, values are those of the files; in merge-on-read tables
+        of what the range wrote, as in Apache Hudi.  Bounds are instants, from version 8 on times of completion.
 
         Args:
             begin: exclusive; "000" or None for the table's start.

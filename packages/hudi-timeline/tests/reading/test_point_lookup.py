@@ -102,6 +102,14 @@ def test_one_row_is_no_dict_of_columns(tmp_path, keys):
     assert "one row is a list of one dict" in e.value.remedy
 
 
+def test_values_by_column_are_no_paths_of_partitions(tmp_path):
+    table = written(tmp_path)
+    for look in (table.get, table.key_history):
+        with pytest.raises(TypeError, match="partitions are paths below the table"):
+            look(["9"], partitions={"p": "a"})
+    assert table.key_history(["9"], partitions="a/").changes.num_rows == 1
+
+
 @pytest.mark.req("TL-15")
 def test_composite_keys(tmp_path):
     table = written(tmp_path, keys=["id", "part"])

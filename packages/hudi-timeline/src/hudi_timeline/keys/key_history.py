@@ -32,7 +32,7 @@ from hudi_timeline.file_system_view.table_schema import with_history
 from hudi_timeline.keys.keyed_slices import Writers, merge_of
 from hudi_timeline.options.read_config import parse_read_options
 from hudi_timeline.reading.merged_query import merged_schema
-from hudi_timeline.reading.point_lookup import Keys, key_texts, may_hold
+from hudi_timeline.reading.point_lookup import Keys, key_texts, may_hold, paths_of
 from hudi_timeline.reading.snapshot_query import START
 from hudi_timeline.timeline.archived_timeline import archived_instants
 from hudi_timeline.timeline.instant import WRITE_ACTIONS
@@ -77,9 +77,7 @@ def key_history(
     asked = parse_read_options(options)
     snapshot = with_history(open_snapshot(storage, commits=commits), asked.schema_on_read)
     wanted = key_texts(keys, snapshot.config, snapshot.schema).drop_null()
-    chosen = None
-    if partitions is not None:
-        chosen = {p.strip("/") for p in ([partitions] if isinstance(partitions, str) else partitions)}
+    chosen = None if partitions is None else paths_of(partitions)
     return _Telling(snapshot, wanted, chosen, asked.merge).told()
 
 

@@ -134,10 +134,7 @@ def look_up(
         TypeError: keys or partitions that are no texts.
     """
     wanted = key_texts(keys, config, now.schema).drop_null()
-    among: set[str] | None = None
-    if partitions is not None:
-        texts = text_list("partitions", [partitions] if isinstance(partitions, str) else partitions)
-        among = {p.strip("/") for p in texts}
+    among = None if partitions is None else paths_of(partitions)
     found: list[pa.Table] = []
     if by_index is not None and len(wanted) and config.populate_meta_fields:
         found = by_index.rows(scan_of, now, wanted, among)
@@ -375,6 +372,20 @@ def key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
         rows = pa.table({fields[0]: rows})
     made = record_keys(_as_in_table(rows, config, schema, exact), config.record_key_spec())
     return pc.unique(made.cast(pa.string()))
+
+
+def paths_of(partitions: str | Iterable[str]) -> set[str]:
+    """Paths of given partitions; unknown ones are looked for in vain, as unknown keys are.
+
+    Raises:
+        TypeError: what is given is no text and no list of texts, such as values by column.
+    """
+    if isinstance(partitions, Mapping):
+        raise TypeError(
+            f"partitions are paths below the table, such as 'p=1', not values by column: {partitions!r}"
+        )
+    texts = text_list("partitions", [partitions] if isinstance(partitions, str) else partitions)
+    return {p.strip("/") for p in texts}
 
 
 def may_hold(storage: Storage, path: str, index: BloomIndex) -> bool:
