@@ -324,7 +324,7 @@ def simulation_smoke(session: nox.Session) -> None:
     """The first 10,000 of those interleavings, or as many as leave CI its time on a slow machine."""
     _install(session, "hudi-timeline", *TESTING)
     session.run("python", "tools/simulate.py", "0", "10000", "--processes", str(_workers()),
-                "--processor-seconds", "450")  # fmt: skip
+                "--processor-seconds", "300")  # fmt: skip
 
 
 @nox.session

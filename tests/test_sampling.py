@@ -17,6 +17,12 @@ def test_each_value_that_cases_share_runs(one_of):
     assert len(SMALL) / one_of <= len(runs) <= len(SMALL) / one_of + 10
 
 
+def test_values_may_be_left_out_where_cases_take_long():
+    runs = chosen(SMALL, 10, values=False)
+    assert len(runs) == 3
+    assert runs < chosen(SMALL, 2, values=False)
+
+
 def test_values_of_one_case_do_not_make_all_of_them_run():
     cases = [{"table": str(n % 3), "question": str(n)} for n in range(30)]
     runs = chosen(cases, 10)

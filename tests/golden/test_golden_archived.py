@@ -40,6 +40,7 @@ def test_every_commit_of_the_rows_is_on_the_timeline_or_in_the_archive(version, 
 
 @pytest.mark.req("IN-17")
 @pytest.mark.parametrize("version", ["v6", "v8", "v9"])
+@pytest.mark.sampled(3)
 def test_rows_of_a_range_of_archived_commits_are_never_left_out_unsaid(version, tmp_path):
     (table,) = golden(version, "cow_archived")
     read = HudiTable.open(str(table.unpack(tmp_path)))

@@ -33,6 +33,7 @@ def findings(table):
 
 @pytest.mark.req("NEW-13")
 @pytest.mark.parametrize("golden_table", TABLES, ids=str)
+@pytest.mark.sampled(4)
 def test_a_table_of_apache_hudi_is_rebuilt_with_its_plan_and_its_findings(golden_table, tmp_path):
     table = HudiTable._of(LocalStorage(str(golden_table.unpack(tmp_path / "original"))))
     made = make_capsule(table.storage, tmp_path / "bug.zip")

@@ -40,7 +40,7 @@ def in_two_parts(task):
     return pa.concat_tables([stored.filter(pa.array(stays)), changed])
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("table", TABLES, ids=str)
 def test_both_parts_are_the_merged_rows(opened, table):
     try:

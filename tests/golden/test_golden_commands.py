@@ -119,7 +119,7 @@ def repairs():
     return {name for name in COMMANDS if name[0] == "repair" and not own & set(name)}
 
 
-@pytest.mark.sampled(100)
+@pytest.mark.sampled(200)
 @pytest.mark.parametrize("table", TABLES, ids=str)
 def test_no_command_ends_in_a_traceback(table, tmp_path, monkeypatch, capsys):
     def end(_):

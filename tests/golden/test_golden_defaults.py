@@ -26,6 +26,7 @@ def with_default(path, column, value):
 @pytest.mark.req("PM-09", "SE-01")
 @pytest.mark.parametrize("memory", [None, "1"])
 @pytest.mark.parametrize("table", TABLES, ids=str)
+@pytest.mark.sampled(4)
 def test_values_like_their_columns_default_are_filled_as_in_apache_hudi(opened, table, memory):
     options = {} if memory is None else {"hoodie.memory.merge.max.size": memory}
     assert_same_answer(

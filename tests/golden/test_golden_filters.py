@@ -137,7 +137,7 @@ def _both(a: bool | None, b: bool | None) -> bool | None:
     return None if a is None or b is None else True
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("table", TABLES, ids=str)
 def test_a_filter_gives_the_rows_that_pass(table, tmp_path):
     opened = HudiTable.open(str(table.unpack(tmp_path)))

@@ -54,7 +54,7 @@ def one(records):
     return found[0] if found else pa.RecordBatch.from_pylist([], records.schema)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(36)
 @pytest.mark.parametrize("table", ALL, ids=str)
 def test_look_ups_give_what_a_read_of_whole_slices_gives(tables, table):
     found = tables(table)
@@ -166,7 +166,7 @@ def test_bloom_filters_are_those_of_the_footers(tables, table):
 
 
 @pytest.mark.req("MT-05")
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("table", [t for t in INDEXED if has(t, k.COLUMN_STATS)], ids=str)
 def test_values_lie_within_the_bounds_of_column_statistics(tables, table):
     """Every base file's columns, read whole; a bound that is given is that of the rows."""

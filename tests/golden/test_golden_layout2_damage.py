@@ -66,6 +66,7 @@ def test_what_an_instant_wrote_that_is_on_no_timeline_is_not_read(unpacked, name
     assert_same_answer(read.read(meta_columns=True).to_arrow(), want)
 
 
+@pytest.mark.sampled(2)
 def test_a_completed_write_without_content_is_an_error(unpacked):
     read, path, _ = unpacked("mor_avro_logs")
     last = newest_write(read)
@@ -77,6 +78,7 @@ def test_a_completed_write_without_content_is_an_error(unpacked):
 
 
 @pytest.mark.parametrize("place", ["half", "a byte of the schema", "the end"])
+@pytest.mark.sampled(3)
 def test_a_completed_write_that_is_damaged_is_an_error(unpacked, place):
     read, path, _ = unpacked("mor_avro_logs")
     last = newest_write(read)

@@ -28,6 +28,7 @@ def test_records_meet_as_they_do_in_apache_hudi(opened, table, question):
 @pytest.mark.req("PM-14")
 @pytest.mark.parametrize("memory", ["1000000", "1"])
 @pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
+@pytest.mark.sampled(4)
 def test_base_rows_and_log_records_side_by_side(opened, table, memory):
     options = {"hoodie.datasource.merge.type": "skip_merge", "hoodie.memory.merge.max.size": memory}
     found = opened(table).read(options=options, meta_columns=True).to_arrow()
@@ -54,6 +55,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
+@pytest.mark.sampled(4)
 def test_another_rule_gives_other_rows(opened, table, other, monkeypatch):
     rule = PAYLOADS[table.name]
     changed = replace(rule, **OTHERS[other])

@@ -33,6 +33,7 @@ ALL_INDEXES = [t for t in TABLES if t.name == "mdt_all_indexes"]
 
 @pytest.mark.req("TL-13", "LF-16", "MT-01", "MT-02", "MT-03")
 @pytest.mark.parametrize("table", TABLES, ids=str)
+@pytest.mark.sampled(4)
 def test_its_listing_is_that_of_storage(table, tmp_path):
     storage = HudiTable.open(str(table.unpack(tmp_path))).storage
     assert differences(storage) == []
@@ -40,6 +41,7 @@ def test_its_listing_is_that_of_storage(table, tmp_path):
 
 @pytest.mark.req("TL-13", "LF-16")
 @pytest.mark.parametrize("table", ALL_INDEXES, ids=str)
+@pytest.mark.sampled(3)
 def test_it_is_a_table_of_typed_rows(table, tmp_path):
     path = table.unpack(tmp_path)
     rows = HudiTable.open(str(path / FOLDER)).read(meta_columns=True).to_arrow()
@@ -98,6 +100,7 @@ QUESTIONS = [(t, q) for t in TABLES for q in t.questions(SNAPSHOT, AS_OF)]
 
 @pytest.mark.req("MT-03", "FS-09", "QR-11")
 @pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=[f"{t}-{q.name}" for t, q in QUESTIONS])
+@pytest.mark.sampled(4)
 def test_a_read_through_it_gives_the_same_rows(opened, table, question):
     read = opened(table)
     scan = read.read(as_of=question.instant, options=THROUGH, meta_columns=True)
@@ -108,6 +111,7 @@ def test_a_read_through_it_gives_the_same_rows(opened, table, question):
 @pytest.mark.parametrize(
     "table", [t for t in TABLES if t.name in ("cow_partitioned", "mor_avro_logs")], ids=str
 )
+@pytest.mark.sampled(3)
 def test_of_a_partition_that_is_wanted_alone_records_are_looked_up(opened, table):
     read = opened(table)
     field = table.meta["partition_fields"].split(",")[0]

@@ -13,6 +13,7 @@ TABLES += golden("v9", "cow_archived", "upgraded_from_6")
 
 @pytest.mark.req("SS-02")
 @pytest.mark.parametrize("table", TABLES, ids=str)
+@pytest.mark.sampled(3)
 def test_answers_from_s3(s3_server, tmp_path, table):
     path, bucket = table.unpack(tmp_path), s3_server.new_bucket()
     for file in path.rglob("*"):

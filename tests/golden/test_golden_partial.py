@@ -103,6 +103,7 @@ def test_rows_that_apache_hudi_does_not_lose_are_those_that_it_gives(opened, tab
 
 
 @pytest.mark.parametrize("table", TABLES, ids=str)
+@pytest.mark.sampled(4)
 def test_a_column_alone_has_the_values_that_it_has_among_others(opened, table):
     options = BY_NAME if "added" in table.name or "forgotten" in table.name else {}
     whole = opened(table).read(options=options, meta_columns=True).to_arrow()

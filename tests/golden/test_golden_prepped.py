@@ -26,6 +26,7 @@ def counted(rows, *left_out):
 
 
 @pytest.mark.parametrize("table", TABLES, ids=str)
+@pytest.mark.sampled(3)
 def test_as_many_rows_are_refused_as_were_changed_since(tmp_path, table):
     opened = HudiTable.open(str(table.unpack(tmp_path)))
     options = {**OPTIONS, **(BUCKETS if "bucket" in table.name else {})}

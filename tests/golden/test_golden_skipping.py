@@ -118,7 +118,7 @@ def check(read, seed, count, *, counted=True, **more):
 
 
 @pytest.mark.req("QR-10", "QR-12")
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("table", TABLES, ids=str)
 def test_any_filter_gives_the_same_rows(opened, table):
     check(opened(table), str(table), 12)
@@ -140,12 +140,14 @@ def test_any_of_many_filters_gives_the_same_rows(opened, table):
 
 
 @pytest.mark.parametrize("version", ["v6", "v8", "v9"])
+@pytest.mark.sampled(3)
 def test_files_are_left_out(opened, version):
     (table,) = golden(version, "mdt_all_indexes")
     assert check(opened(table), version, 12) > 3
 
 
 @pytest.mark.parametrize(("version", "left_out"), [("v8", 2), ("v9", 2)])
+@pytest.mark.sampled(2)
 def test_a_secondary_index_leaves_out_files_without_the_values(opened, version, left_out):
     (table,) = golden(version, "mdt_secondary_and_expression")
     read = opened(table)
@@ -170,6 +172,7 @@ def test_a_secondary_index_leaves_out_files_without_the_values(opened, version, 
 
 
 @pytest.mark.parametrize("version", ["v8", "v9"])
+@pytest.mark.sampled(2)
 def test_an_expression_index_leaves_out_files_by_its_column(version, tmp_path):
     """Of `from_unixtime(ts, 'yyyy-MM-dd')`, which is 1970-01-01 in every row."""
     path = of(version, tmp_path, "mdt_secondary_and_expression")
@@ -213,6 +216,7 @@ def test_a_secondary_index_is_not_asked_for_null(opened, monkeypatch):
 
 @pytest.mark.req("QR-12")
 @pytest.mark.parametrize("version", ["v6", "v8", "v9"])
+@pytest.mark.sampled(3)
 def test_explanations_name_the_index_and_prove_it(opened, version):
     (table,) = golden(version, "mdt_all_indexes")
     read = opened(table)
@@ -343,6 +347,7 @@ THROUGH = {"hoodie.metadata.enable": "true"}
 
 @pytest.mark.req("NEW-26", "QR-12", "MT-08")
 @pytest.mark.parametrize("table", RECORD_INDEX, ids=str)
+@pytest.mark.sampled(3)
 def test_look_ups_of_keys_agree_with_scans(opened, table, monkeypatch):
     read = opened(table)
     assert "record_index" in read.config.metadata_partitions
@@ -368,6 +373,7 @@ def test_look_ups_of_keys_agree_with_scans(opened, table, monkeypatch):
 
 @pytest.mark.req("NEW-26")
 @pytest.mark.parametrize("table", RECORD_INDEX, ids=str)
+@pytest.mark.sampled(3)
 def test_an_index_that_disagrees_is_found_out_and_the_rows_are_right(opened, table, monkeypatch):
     read = opened(table)
     every = read.read(meta_columns=True).to_arrow()

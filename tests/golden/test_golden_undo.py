@@ -53,6 +53,7 @@ def states(table):
 
 @pytest.mark.req("RC-01", "TM-10", "NEW-08")
 @pytest.mark.parametrize("golden_table", TABLES, ids=str)
+@pytest.mark.sampled(3)
 def test_completed_commits_are_rolled_back_one_by_one(golden_table, tmp_path):
     path = golden_table.unpack(tmp_path)
     table = HudiTable.open(str(path))
@@ -79,6 +80,7 @@ def test_completed_commits_are_rolled_back_one_by_one(golden_table, tmp_path):
 
 @pytest.mark.req("RC-06", "TM-11", "TM-12", "NEW-08")
 @pytest.mark.parametrize("golden_table", TABLES, ids=str)
+@pytest.mark.sampled(3)
 def test_each_commit_is_savepointed_and_restored(golden_table, tmp_path):
     held = states(HudiTable.open(str(golden_table.unpack(tmp_path))))
     for number, instant in enumerate(list(held)[:-1]):
@@ -120,6 +122,7 @@ def test_tables_of_version_5_are_read_the_same_after_their_upgrade(golden_table,
 
 @pytest.mark.req("RC-01", "RC-04", "RC-06", "TM-03")
 @pytest.mark.parametrize("what", ["rollback", "restore"])
+@pytest.mark.sampled(2)
 def test_undoing_a_merge_on_read_table_may_stop_at_any_change_of_the_store(tmp_path, what):
     (table,) = golden("v6", "mor_compacted_then_logs")
     path = table.unpack(tmp_path / "0")

@@ -300,6 +300,7 @@ def tree(path):
 
 @pytest.mark.req("NEW-08", "NEW-09")
 @pytest.mark.parametrize(("version", "name", "plant", "left"), FAULTS)
+@pytest.mark.sampled(4)
 def test_a_fault_is_named_and_repaired(tmp_path, version, name, plant, left):
     (table,) = golden(version, name)
     path = table.unpack(tmp_path)
@@ -356,7 +357,7 @@ def _of_one_row_more(records):
     return _with(records, valueCount=lambda s: s["valueCount"] + 1)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("version", ["v8", "v9"])
 @pytest.mark.parametrize(
     ("partition", "change", "code"),

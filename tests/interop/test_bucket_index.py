@@ -99,6 +99,7 @@ def test_what_apache_hudi_has_spoilt_is_refused(tmp_path, pool):
 
 
 @pytest.mark.req("CC-31")
+@pytest.mark.slow
 def test_apache_hudi_reads_what_writers_append_side_by_side_and_compacts_it(tmp_path, pool, monkeypatch):
     """Two log files of one slice by writers that overlapped, in both orders of their ordering values."""
     apache = pool.get("0.15.0")

@@ -78,6 +78,7 @@ def test_split_and_merged_rings_are_written_on_by_both(tmp_path, pool):
 
 
 @pytest.mark.req("IX-11")
+@pytest.mark.slow
 def test_a_resize_that_one_has_planned_is_executed_by_the_other(tmp_path, pool):
     apache = pool.get("0.15.0")
     table = Shared(tmp_path / "t", apache, ("id",), RING)

@@ -55,6 +55,7 @@ def plain(row):
 @pytest.mark.req("IN-01", "IN-08", "IN-13", "IN-14", "IN-15", "IN-16", "IN-11")
 @pytest.mark.parametrize("version", ["0.15.0", "1.2.0"])
 @pytest.mark.parametrize("options", [MOR, COW], ids=["mor", "cow"])
+@pytest.mark.slow
 def test_every_change_comes_once_while_apache_hudi_writes(pool, tmp_path, options, version):
     path = tmp_path / "t"
     writer = Writer(pool.get(version), path, options)

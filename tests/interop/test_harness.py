@@ -45,6 +45,7 @@ def test_an_error_of_apache_hudi_arrives_and_the_process_lives_on(apache, tmp_pa
     assert apache.sql("select 1 as a").to_pylist() == [{"a": 1}]
 
 
+@pytest.mark.slow
 def test_one_that_gives_no_answer_is_ended_and_says_so(monkeypatch):
     with OursOnSpark() as running:
         monkeypatch.setattr(spark_process, "LONGEST_S", 2)

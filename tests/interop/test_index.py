@@ -225,6 +225,7 @@ def shown(table, moves):
 @pytest.mark.sampled(3)
 @pytest.mark.req("IX-06", "IX-08", "PM-02", "PM-14")
 @pytest.mark.parametrize(("index", "payload", "moves"), LOGGED)
+@pytest.mark.slow
 def test_stored_records_are_those_of_the_logs(tmp_path, apache, index, payload, moves):
     options = {
         **BASE,
@@ -274,6 +275,7 @@ BACK = [
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
 @pytest.mark.parametrize("payload", ["Postgres", "MySql"])
+@pytest.mark.slow
 def test_what_debezium_captured_moves_as_with_apache_hudi(tmp_path, apache, payload, index, kind):
     ordering, number = ("_event_lsn", pa.int64()) if payload == "Postgres" else ("_event_seq", pa.string())
     options = {
@@ -398,6 +400,7 @@ def filtered(path, value):
 
 @pytest.mark.req("IX-06", "IX-12")
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.slow
 def test_records_left_in_their_partition_have_its_value(tmp_path, pool, apache, kind):
     """Apache Hudi 0.15 shows the files' value of merge-on-read tables, and finds the record by neither."""
     options = {

@@ -186,6 +186,7 @@ def test_made_up_keys_are_told_apart_and_used_by_both(tmp_path, apache):
 @pytest.mark.req("KG-03")
 @pytest.mark.parametrize("drop", ["true", "false"])
 @pytest.mark.parametrize("first", ["upsert", "bulk_insert"])
+@pytest.mark.slow
 def test_virtual_keys_are_found_again_by_both(tmp_path, apache, first, drop):
     options = BASE | {"hoodie.populate.meta.fields": "false", WRITE + "drop.partition.columns": drop}
     if drop == "true":  # both together make Apache Hudi's row writer fail

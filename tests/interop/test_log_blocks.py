@@ -144,6 +144,7 @@ KEYED = json.dumps(
 
 @pytest.mark.req("LF-16", "LF-18", "MT-02")
 @pytest.mark.parametrize("version", ["0.15.0", "1.0.2"])
+@pytest.mark.slow
 def test_apache_hudi_fills_in_the_keys_of_our_hfile_blocks(tmp_path, version):
     """As metadata tables have them: the record's own `key` is empty, the HFile's stands for it."""
     rows = [{"key": f"k{i:03d}", "type": i} for i in range(300)]

@@ -97,6 +97,7 @@ def test_both_read_and_go_on_from_log_compactions_of_either(both):
 
 
 @pytest.mark.sampled(2)
+@pytest.mark.slow
 def test_apache_hudi_executes_our_plan_and_our_plan_is_as_its_own(both):
     both.ours(1, range(3))
     both.ours(2, range(1, 4))
@@ -123,6 +124,7 @@ def test_apache_hudi_executes_our_plan_and_our_plan_is_as_its_own(both):
 
 
 @pytest.mark.sampled(2)
+@pytest.mark.slow
 def test_both_roll_back_log_compactions_of_either(both):
     both.ours(1, range(3))
     both.ours(2, range(1, 4))

@@ -294,6 +294,7 @@ def test_marked_deletes_in_logs_are_merged_as_apache_hudi_merges_them(tmp_path, 
 # Apache Hudi writes no log with a delete whose ordering value is of bytes, or a decimal of more than 30 digits.
 # Decimals below zero: test_decimals_below_zero_are_numbers_among_log_records_too.
 @pytest.mark.parametrize("kind", [k for k in ORDERINGS if k not in ("bytes", "wide decimal")])
+@pytest.mark.slow
 def test_ordering_fields_of_every_type_in_logs(tmp_path, apache, kind):
     arrow, ordering = ORDERINGS[kind]
     if kind == "decimal":
@@ -426,6 +427,7 @@ def test_nor_one_whose_base_row_a_compaction_has_taken_away(tmp_path, apache):
 
 
 @pytest.mark.req("PM-06", "PM-15")
+@pytest.mark.slow
 def test_a_nested_ordering_field_counts_against_base_rows_only(tmp_path, apache):
     nested = pa.struct([("at", pa.int64())])
     schema = SCHEMA.append(pa.field("o", nested)).append(pa.field("_hoodie_is_deleted", pa.bool_()))

@@ -44,6 +44,7 @@ def test_others_read_what_we_wrote_on_spark(states, reader, shape, step):
     assert_same_rows(got, ours.read(state.path), ["uuid"], ordered_columns=reader.keeps_order)
 
 
+@pytest.mark.slow
 def test_spark_reads_its_own_tables_as_apache_hudi_does(states, pool):
     last = {name: list(states[name].values())[-1].path for name in SHAPE_NAMES}
     instants = {name: [s.instant for s in states[name].values()] for name in SHAPE_NAMES}

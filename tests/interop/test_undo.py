@@ -260,6 +260,7 @@ def test_apache_hudi_runs_a_compaction_that_we_rolled_back(made, tmp_path):
 
 @pytest.mark.req("RC-01", "TM-20")
 @pytest.mark.parametrize("name", [MOR, COW])
+@pytest.mark.slow
 def test_apache_hudi_takes_our_rollback_of_a_write_whose_tasks_write_only_afterwards(made, tmp_path, name):
     """Partitions without files in the rollback's metadata, and late files that an archival of ours undoes."""
     path = made.copy(name, tmp_path / "t")

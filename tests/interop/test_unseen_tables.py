@@ -41,6 +41,7 @@ def test_every_question_gets_the_answer_of_apache_hudi(pool, tmp_path, version, 
 
 
 @pytest.mark.req("IN-01", "IN-12")
+@pytest.mark.slow
 def test_rows_that_a_compaction_took_from_archived_commits_are_read_from_the_start(apache, tmp_path):
     shape = SHAPES["simple"]
     rows = Rows(shape)

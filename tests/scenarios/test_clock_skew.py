@@ -215,6 +215,7 @@ pytestmark = [pytest.mark.req("TM-07"), pytest.mark.sampled(2)]
 
 @PLACES
 @pytest.mark.parametrize("shift_s", [MINUTES, -MINUTES, 0.6])
+@pytest.mark.sampled(3)
 def test_all_commits_are_there_in_the_order_of_their_instants(place, writer, shift_s):
     here, there = writer(0.0), writer(shift_s)
     assert abs(there.clock - here.clock - shift_s) < 30
@@ -262,6 +263,7 @@ def test_all_commits_are_there_in_the_order_of_their_instants(place, writer, shi
     [("file_system", MINUTES), ("storage", MINUTES), ("file_system", -MINUTES)],
     indirect=["place"],
 )
+@pytest.mark.sampled(3)
 def test_a_live_write_is_not_taken_for_dead(place, writer, shift_s):
     """It beats each half a second, counts as dead after two, and waits for four, while the other one cleans."""
     here, there = writer(0.0), writer(shift_s)

@@ -50,6 +50,7 @@ def write(storage, rows, **options):
 
 @pytest.mark.req("NEW-33")
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.sampled(2)
 def test_bad_rows_are_kept_once_wherever_the_writer_dies(tmp_path, after):
     reached = False
     for at in range(1, MOST_CALLS):
@@ -74,6 +75,7 @@ def test_bad_rows_are_kept_once_wherever_the_writer_dies(tmp_path, after):
 
 @pytest.mark.req("NEW-33", "MB-06")
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.sampled(2)
 def test_a_refused_write_that_dies_while_it_is_taken_back_leaves_nothing(tmp_path, after):
     reached = False
     for at in range(1, MOST_CALLS):

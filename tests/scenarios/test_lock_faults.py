@@ -185,6 +185,7 @@ def cases(cheap: set[tuple[str, str]], faults: tuple[str, ...] = FAULTS) -> list
 @pytest.mark.parametrize(
     ("wired", "fault"), cases({("zookeeper", "stall"), ("dynamodb", "cut")}), indirect=["wired"]
 )
+@pytest.mark.sampled(2)
 def test_who_cannot_know_that_it_has_the_lock_does_not_publish(tmp_path, wired, fault, monkeypatch):
     """The server, or the wire to it, goes away between the checks of a commit and its last look at the lock."""
     table = made(tmp_path / "t", wired.options)
@@ -232,6 +233,7 @@ def test_a_lock_that_cannot_be_asked_for_is_an_error(tmp_path, wired, fault):
     cases({("zookeeper", "cut"), ("dynamodb", "reset")}, ("cut", "reset", "stall", "freeze", "kill")),
     indirect=["wired"],
 )
+@pytest.mark.sampled(2)
 def test_a_commit_stands_whose_lock_cannot_be_given_back(tmp_path, wired, fault, monkeypatch):
     table = made(tmp_path / "t", wired.options)
     look = late_publication.check
@@ -328,6 +330,7 @@ def behind_a_wire(s3_server: S3Server) -> Iterator[tuple[CutWire, HudiTable, dic
 
 @pytest.mark.req("RC-01")
 @pytest.mark.parametrize("request_", [LOCKING, COMMITTING], ids=["lock", "commit"])
+@pytest.mark.sampled(2)
 def test_an_answer_of_a_store_that_is_lost_is_asked_for_again(behind_a_wire, request_):
     """The write on condition was done, and the client that repeats it is refused by its own file."""
     wire, table, options = behind_a_wire

@@ -167,6 +167,7 @@ def _rows(scan) -> Model:
 
 @pytest.mark.req("TL-05", "FS-09", "TS-19")
 @pytest.mark.parametrize("seed", range(HISTORIES))
+@pytest.mark.sampled(3)
 def test_no_row_of_a_partition_inside_of_a_partition_is_lost(tmp_path, seed):
     history = History(str(tmp_path / "t"), seed)
     done = []

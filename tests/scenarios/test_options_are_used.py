@@ -47,6 +47,7 @@ def unread(cls: type) -> list[str]:
 
 
 @pytest.mark.parametrize("cls", [WriteConfig, ReadConfig, ServiceConfig, CallbackConfig, TransactionConfig])
+@pytest.mark.sampled(3)
 def test_each_parsed_field_is_read(cls):
     assert unread(cls) == []
 

@@ -31,6 +31,7 @@ def no_pause(monkeypatch):
 @pytest.mark.req("RC-01", "RC-09", "NEW-12")
 @pytest.mark.parametrize("after", [True, False] if LONG else [True], ids=lambda a: "after" if a else "before")
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
+@pytest.mark.sampled(3)
 def test_a_change_of_the_store_that_fails_leaves_the_old_or_the_new_rows(name, after):
     runs = FaultyRuns(OPERATIONS[name], None)
     first = 1 + zlib.crc32(name.encode()) % STEP
@@ -44,6 +45,7 @@ def test_a_change_of_the_store_that_fails_leaves_the_old_or_the_new_rows(name, a
 @pytest.mark.parametrize("store", ["memory", "local"] if LONG else ["memory"])
 @pytest.mark.parametrize("kinds", [HONEST, LYING] if LONG else [LYING], ids=lambda kinds: "+".join(kinds))
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
+@pytest.mark.sampled(3)
 def test_a_store_that_fails_at_random_leaves_the_old_or_the_new_rows(tmp_path, name, kinds, store):
     runs = FaultyRuns(OPERATIONS[name], tmp_path if store == "local" else None)
     struck = sum(len(runs.run(seed, kinds).struck) for seed in range(SEEDS))

@@ -37,6 +37,7 @@ def nox(tmp_path):
 
 
 @pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.sampled(2)
 def test_a_session_that_hangs_is_ended_and_told(nox, capfd, kept):
     assert not run.run_session(nox, "hangs", kept=kept, longest_s=1)
     said = capfd.readouterr().out
@@ -47,6 +48,7 @@ def test_a_session_that_hangs_is_ended_and_told(nox, capfd, kept):
 
 
 @pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.sampled(2)
 def test_what_a_session_leaves_running_is_ended(nox, capfd, monkeypatch, kept):
     monkeypatch.setattr(run, "GRACE_S", 2)
     assert run.run_session(nox, "leaves", kept=kept)
@@ -61,6 +63,7 @@ def session(name, *needs):
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3])
+@pytest.mark.sampled(3)
 def test_sessions_after_one_that_hangs_are_run(nox, monkeypatch, capfd, at_once):
     monkeypatch.setattr(run, "LONGEST_S", 1)
     made = [
@@ -75,6 +78,7 @@ def test_sessions_after_one_that_hangs_are_run(nox, monkeypatch, capfd, at_once)
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3])
+@pytest.mark.sampled(3)
 def test_a_session_waits_for_what_it_needs_and_is_not_run_without(nox, monkeypatch, capfd, at_once):
     made = [session("sleeps"), session("writes", "sleeps"), session("fails"),
             session("after", "fails"), session("later", "after")]  # fmt: skip

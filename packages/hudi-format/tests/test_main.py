@@ -68,6 +68,7 @@ def test_what_is_no_file_of_a_table_is_refused(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
+@pytest.mark.sampled(2)
 def test_a_reader_that_goes_away_is_no_error(tmp_path, form):
     path = tmp_path / ".f_1.log.1_0-0-0"
     path.write_bytes(b"".join(next(iter(golden_logs(VERSIONS[0]).values())) for _ in range(3000)))

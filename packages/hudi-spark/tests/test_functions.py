@@ -50,6 +50,7 @@ def expected(to_arrow, rows, make):
 
 
 @pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.sampled(4)
 def test_a_record_key_of_any_type_is_that_of_a_write(rows, to_arrow, column):
     spec = KeySpec((column,), (), "NON_PARTITION")
     found = [r[0] for r in rows.select(H.record_key(column)).collect()]
@@ -64,6 +65,7 @@ def test_a_record_key_of_several_columns(rows, to_arrow):
 
 
 @pytest.mark.parametrize("style", [{}, {"hive_style": True}, {"hive_style": True, "url_encode": True}])
+@pytest.mark.sampled(3)
 def test_a_partition_path_is_that_of_a_write(spark, style):
     values = [("oslo", date(2024, 1, 1)), ("", None), ("b=c d", None)]
     frame = spark.createDataFrame(values, "city string, day date")

@@ -39,6 +39,7 @@ def written(rows, trips, path):
 
 @pytest.mark.req("WR-01", "WR-22")
 @pytest.mark.parametrize("name", ["hudi", "HUDI", "org.apache.hudi", "Org.Apache.Hudi"])
+@pytest.mark.sampled(3)
 def test_every_name_of_the_format_writes_and_reads(spark, rows, trips, path, name):
     rows.write.format(name).options(**trips).mode("append").save(path)
     assert hudi_spark.last_commit().inserted == 2
@@ -100,6 +101,7 @@ def test_hudi_may_be_the_sessions_default_format(spark, rows, trips, path):
 
 
 @pytest.mark.parametrize("style", ["list", "names"])
+@pytest.mark.sampled(2)
 def test_partition_by_names_the_partition_field(spark, rows, trips, path, style):
     del trips["hoodie.datasource.write.partitionpath.field"]
     writer = rows.write.format("hudi").options(**trips).mode("append")

@@ -140,6 +140,7 @@ def test_a_wrong_checksum_names_both_values_and_the_remedy(storage):
         (b"hoodie.table.version=6", b"hoodie.table.version=6\nhoodie.index.type=BUCKET"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_entries_changed_by_hand_are_refused_until_repair_accepts_them(storage, old, new):
     text = storage.read(PROPERTIES_FILE)
     assert old in text

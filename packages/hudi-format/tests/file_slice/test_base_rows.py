@@ -77,6 +77,7 @@ def test_one_that_is_gone_is_missing(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", MADE)
+@pytest.mark.sampled(2)
 def test_every_cut_is_corrupt_and_names_the_file(tmp_path, kind):
     data = MADE[kind]()
     for end in [*range(0, len(data), 5), len(data) - 1]:

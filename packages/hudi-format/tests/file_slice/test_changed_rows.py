@@ -47,6 +47,7 @@ def parts_of(storage, file_slice, merge, schema):
 @given(
     base=records, given_blocks=blocks, with_base=st.booleans(), limit=st.sampled_from([None, MemoryLimit(1)])
 )
+@pytest.mark.sampled(4)
 def test_unchanged_and_changed_rows_are_the_merged_rows(
     tmp_path_factory, rule, base, given_blocks, with_base, limit
 ):

@@ -100,6 +100,7 @@ def test_arguments_of_other_types_are_told_by_name(parts):
     ],
     ids=str,
 )  # fmt: skip
+@pytest.mark.sampled(4)
 def test_a_filter_looks_at_merged_rows(parts, expression, limit):
     more = {} if limit is None else {"memory_limit": limit}
     everything = read(parts)
@@ -175,6 +176,7 @@ SUMS = SliceMerge(custom_rule('{"price": "sum"}'), "ts")
     ],
     ids=str,
 )  # fmt: skip
+@pytest.mark.sampled(4)
 def test_a_merge_that_looks_at_base_rows_needs_none_of_another_key(
     parts, groups_read, merge, expression, groups, limit
 ):

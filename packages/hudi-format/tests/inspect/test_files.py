@@ -25,6 +25,7 @@ def shown(capsys, *arguments):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.sampled(3)
 def test_every_golden_log_file_is_shown_whole(version):
     storage = open_storage("memory://inspect")
     for path, data in golden_logs(version).items():

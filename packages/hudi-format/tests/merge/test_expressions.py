@@ -74,6 +74,7 @@ def chained(merge, rows, kinds, ordering="ts"):
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=50)
 @given(given_rows=st.lists(st.tuples(record, KINDS), max_size=12))
+@pytest.mark.sampled(3)
 def test_an_expression_agrees_with_going_record_by_record(name, given_rows):
     column = COLUMN_OF.get(name, "text")
     want = {}

@@ -32,6 +32,7 @@ def read(storage, file_slice, merge, schema=SCHEMA, **more):
 @pytest.mark.parametrize("rule", RULES, ids=lambda r: r.custom or r.name + "-fill" * r.fills)
 @settings(max_examples=25 if os.environ.get("HUDI_SOAK") else 8, deadline=None)
 @given(base=records, given_blocks=blocks, with_base=st.booleans())
+@pytest.mark.sampled(4)
 def test_what_was_spilled_is_what_would_have_come_from_memory(
     tmp_path_factory, rule, base, given_blocks, with_base
 ):
@@ -78,6 +79,7 @@ def large(tmp_path_factory):
 @pytest.mark.req("QR-06", "NEW-24")
 @pytest.mark.parametrize("limit", [8_000_000, 3_000_000])
 @pytest.mark.parametrize("compress", [True, False])
+@pytest.mark.sampled(3)
 def test_many_rows_come_out_in_the_order_of_memory(large, limit, compress, tmp_path):
     storage, file_slice, merge, want = large
     asked = SliceMerge(merge.rule, "ts", limit=MemoryLimit(limit, str(tmp_path), compress))

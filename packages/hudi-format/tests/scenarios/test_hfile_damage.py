@@ -59,6 +59,7 @@ def _outcome(data):
 
 @pytest.mark.req("MT-02")
 @pytest.mark.parametrize("file", FILES, ids=lambda p: p.stem.removeprefix("hudi_1_0_hbase_"))
+@pytest.mark.sampled(3)
 def test_every_cut_of_golden_files_is_an_error(file):
     data = file.read_bytes()
     edges = {b.offset for b in blocks(data)} | {b.offset + 33 for b in blocks(data)} | {len(data) - 4096}
@@ -79,6 +80,7 @@ def test_every_cut_of_small_files_is_an_error(data):
 
 @pytest.mark.req("MT-02")
 @pytest.mark.parametrize("file", FILES, ids=lambda p: p.stem.removeprefix("hudi_1_0_hbase_"))
+@pytest.mark.sampled(3)
 def test_200_changed_bytes_of_golden_files_give_an_error_or_the_same_rows(file):
     data = file.read_bytes()
     want = HFileReader.from_buffer(data).scan()
@@ -98,6 +100,7 @@ def test_200_changed_bytes_of_golden_files_give_an_error_or_the_same_rows(file):
 
 @pytest.mark.parametrize("index_block_size", [None, 150])
 @pytest.mark.parametrize("codec", ["gz", "none"])
+@pytest.mark.sampled(3)
 def test_every_byte_changed_where_there_are_checksums(codec, index_block_size):
     data = _small(codec, index_block_size)
     want = HFileReader.from_buffer(data).scan()
@@ -110,6 +113,7 @@ def test_every_byte_changed_where_there_are_checksums(codec, index_block_size):
 
 @pytest.mark.parametrize("index_block_size", [None, 150])
 @pytest.mark.parametrize("bit", [0x01, 0x80, 0xFF])
+@pytest.mark.sampled(3)
 def test_every_byte_changed_where_nothing_covers_it_changes_one_record_at_most(index_block_size, bit):
     data = _without_checksums(_small("none", index_block_size))
     want = HFileReader.from_buffer(data).scan().to_pylist()

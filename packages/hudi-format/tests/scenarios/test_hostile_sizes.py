@@ -84,6 +84,7 @@ AVRO = {
 
 
 @pytest.mark.parametrize("case", AVRO)
+@pytest.mark.sampled(4)
 def test_avro(case):
     schema, data, rows = AVRO[case]
     with little_memory(), pytest.raises(HudiError):
@@ -269,6 +270,7 @@ HEAVY = {
 
 
 @pytest.mark.parametrize("case", HEAVY)
+@pytest.mark.sampled(3)
 def test_a_log_file_is_read_a_few_times_at_most(case, monkeypatch):
     monkeypatch.setattr("hudi_format.log.reader.WHOLE_FILE", 0)
     source = Counted(HEAVY[case])

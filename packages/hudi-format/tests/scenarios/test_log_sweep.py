@@ -32,6 +32,7 @@ def sample(version):
 
 @pytest.mark.req("NEW-37", "LF-14")
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.sampled(3)
 def test_cut_and_changed_files_are_accounted_for(version):
     cut, changed, types = Counter(), Counter(), Counter()
     files = sample(version)

@@ -30,6 +30,7 @@ def damaged(tmp_path: Path) -> tuple[Path, bytes, int]:
 
 @pytest.mark.req("NEW-37")
 @pytest.mark.parametrize("mask", [0x01, 0x02, 0x80])
+@pytest.mark.sampled(3)
 def test_a_changed_footer_loses_no_rows_in_silence(damaged: tuple[Path, bytes, int], mask: int) -> None:
     path, data, footer = damaged
     storage = LocalStorage(str(path.parent))

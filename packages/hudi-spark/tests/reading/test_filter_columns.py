@@ -72,6 +72,7 @@ def kept(text):
     return sorted(ROWS.filter(make_predicate(text, ROWS.schema).expression)["id"].to_pylist())
 
 
+@pytest.mark.sampled(2)
 def test_each_filter_keeps_the_rows_that_arrow_keeps(spark, path, settings):
     given = {"hudi.write.types": "data"}  # times without a zone stay such
     table = HudiTable.create(path, ROWS.schema, name="t", record_keys="id", options=given)
@@ -86,6 +87,7 @@ def test_each_filter_keeps_the_rows_that_arrow_keeps(spark, path, settings):
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.sampled(3)
 def test_filters_of_reads_are_read_by_one_parser(spark, path, settings, monkeypatch, table_type):
     """Of files that Spark reads, and of those that workers merge."""
     monkeypatch.setattr(logged_slices, "LEAST_BYTES", 0)

@@ -67,6 +67,7 @@ def plan_of(frame):
 
 
 @pytest.mark.req("QR-01")
+@pytest.mark.slow
 def test_rows_and_schema_are_those_that_workers_alone_give(spark, path, to_arrow, monkeypatch):
     table = made(path)
     frame = load(spark, path)
@@ -105,6 +106,7 @@ def test_columns_and_conditions_reach_the_scan(spark, path, to_arrow, files_read
 @pytest.mark.parametrize(
     "payload", ["DefaultHoodieRecordPayload", "PartialUpdateAvroPayload", "FirstValueAvroPayload"]
 )
+@pytest.mark.sampled(3)
 def test_what_base_rows_decide_stays_so(spark, path, to_arrow, payload):
     table = made(path, **{"datasource.write.payload.class": f"org.apache.hudi.common.model.{payload}"})
     assert texts(to_arrow(load(spark, path))) == texts(table.read(meta_columns=True).to_arrow())

@@ -46,6 +46,7 @@ EXOTIC = [
     "style", [{}, {"datasource.write.hive_style_partitioning": "true"}], ids=["plain", "hive"]
 )
 @pytest.mark.parametrize("encode", ["true", "false"])
+@pytest.mark.sampled(3)
 def test_any_text_may_be_a_partition(spark, path, files_read, style, encode):
     # Unencoded, what looks like an escape reads as one, as in Apache Hudi.
     texts = [t for t in EXOTIC if encode == "true" or t not in ("50%25", "per%cent")]
@@ -61,6 +62,7 @@ def test_any_text_may_be_a_partition(spark, path, files_read, style, encode):
 @pytest.mark.parametrize(
     "style", [{}, {"datasource.write.hive_style_partitioning": "true"}], ids=["plain", "hive"]
 )
+@pytest.mark.sampled(2)
 def test_the_one_partition_of_a_read_has_its_value(spark, path, style):
     texts = ["a+b", "50%25", "eq=x", "日本", "quo'te", "back\\slash", None]
     rows = pa.table({"id": [str(i) for i in range(len(texts))], "city": pa.array(texts, pa.string())})
@@ -98,6 +100,7 @@ TYPED = {
 
 
 @pytest.mark.parametrize("name", list(TYPED))
+@pytest.mark.sampled(3)
 def test_partition_columns_have_their_type_and_prune(spark, path, to_arrow, files_read, name):
     column = TYPED[name]
     rows = pa.table({"id": ["a", "b", "c"], "p": column})
@@ -165,6 +168,7 @@ def test_partition_columns_are_nullable_in_every_query(spark, path, style):
 
 
 @pytest.mark.parametrize("name", ["mor_timestamp_keygen", "cow_timestamp_keygen"])
+@pytest.mark.sampled(2)
 def test_values_of_partition_columns_are_those_of_folders_where_asked(spark, tmp_path, name):
     (made,) = golden("v6", name)
     path = str(made.unpack(tmp_path))

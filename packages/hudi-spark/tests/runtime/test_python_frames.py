@@ -185,6 +185,7 @@ def test_texts_without_a_traceback_tell_none(text):
 
 @pytest.mark.spark
 @pytest.mark.parametrize("short", ["true", "false"])
+@pytest.mark.sampled(2)
 def test_a_function_that_fails_in_a_write_is_named_with_its_line(spark, tmp_path, trips, short):
     def helper(value):
         raise LookupError(f"no {value}")  # this line

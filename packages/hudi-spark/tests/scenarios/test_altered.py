@@ -7,6 +7,7 @@ from hudi_timeline import HudiTable, write_hudi
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.sampled(2)
 def test_an_altered_table_is_read_and_written(spark, tmp_path, table_type):
     hudi_spark.enable(spark)
     path = str(tmp_path / "t")

@@ -64,7 +64,7 @@ def template(tmp_path_factory):
     return path
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.req("NEW-15", "NEW-36", "NEW-02")
 @pytest.mark.parametrize("bad", CASES, ids=str)
 def test_what_is_wrong_has_the_same_code_and_changes_nothing(spark, template, tmp_path, bad):
@@ -84,7 +84,7 @@ def test_most_of_the_table_is_run_here():
     assert len(CASES) >= 70
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.req("NEW-36", "NEW-02")
 @pytest.mark.parametrize("bad", ON_TABLES, ids=str)
 def test_a_table_in_a_bad_state_has_the_same_code_and_is_left_as_it_is(spark, template, tmp_path, bad):
@@ -110,6 +110,7 @@ def _answer(read):
 
 @pytest.mark.req("NEW-36", "QR-04")
 @pytest.mark.parametrize("bad", READ_AFTER_OPENING, ids=str)
+@pytest.mark.sampled(3)
 def test_a_table_in_a_bad_state_is_read_rightly_or_refused(spark, template, tmp_path, bad):
     """What stops a write may leave reads as they were; what they cannot trust is a typed error, never other rows."""
     path = tmp_path / "table"

@@ -84,6 +84,7 @@ def without_jvm(path, given, wanted):
     ("kind", "keys", "number"),
     [("COPY_ON_WRITE", "id", "few"), ("MERGE_ON_READ", "id,n", "many")],
 )
+@pytest.mark.sampled(2)
 def test_both_engines_put_each_key_into_the_same_bucket(session, tmp_path, kind, keys, number):
     spark, local = str(tmp_path / "spark"), str(tmp_path / "local")
     base = options(kind, keys, NUMBERS[number])
@@ -105,6 +106,7 @@ def test_both_engines_put_each_key_into_the_same_bucket(session, tmp_path, kind,
 
 
 @pytest.mark.req("IX-11")
+@pytest.mark.slow
 def test_both_engines_go_by_the_same_rings(session, tmp_path):
     spark, local = str(tmp_path / "spark"), str(tmp_path / "local")
     base = {**options("MERGE_ON_READ", "id,n", 3), "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
@@ -135,6 +137,7 @@ def on_rings(path):
     return sorted(zip(*(read.column(c).to_pylist() for c in names), strict=True))
 
 
+@pytest.mark.slow
 def test_policies_of_known_keys_on_spark(session, tmp_path):
     path = str(tmp_path / "t")
     base = {**options("COPY_ON_WRITE", "id", 4), WRITE + "operation": "insert"}
@@ -159,6 +162,7 @@ def test_settings_that_contradict_the_table_are_refused_on_spark(session, tmp_pa
     assert found(path) == before
 
 
+@pytest.mark.slow
 def test_a_first_bulk_insert_is_streamed_and_checks_its_rows(session, tmp_path):
     path = str(tmp_path / "t")
     wanted = options("COPY_ON_WRITE", "id", 4) | {WRITE + "operation": "bulk_insert"}

@@ -88,6 +88,7 @@ def content(path):
         for case in dict.fromkeys(CASES)
     ],
 )
+@pytest.mark.sampled(3)
 def test_both_engines_do_the_same_with_keys_that_stand_twice(spark, tmp_path, operation, policy, index):
     given = {
         "hoodie.table.name": "t",

@@ -31,6 +31,7 @@ def rows_of(session, which):
 
 @pytest.mark.req("WR-01")
 @pytest.mark.parametrize("operation", ["insert", "upsert", "bulk_insert"])
+@pytest.mark.sampled(3)
 def test_empty_nested_columns_are_written_and_read(session, tmp_path, operation):
     options = {
         "hoodie.table.name": "t",

@@ -68,6 +68,7 @@ def die_once(flag):
 
 @pytest.mark.req("FS-05", "WR-25")
 @pytest.mark.parametrize("operation", ["bulk_insert", "upsert"])
+@pytest.mark.sampled(2)
 def test_a_killed_python_worker_is_retried_without_doubles_or_strays(spark, path, tmp_path, operation):
     flag = str(tmp_path / "flag")
     text = F.col("id").cast("string").alias("id"), (F.col("id") % 3).cast("string").alias("p")
@@ -166,6 +167,7 @@ def lose_what_is_kept(spark, monkeypatch, rows_only):
         *(pytest.param(i, marks=pytest.mark.slow) for i in ("BLOOM", "RECORD_INDEX")),
     ],
 )
+@pytest.mark.sampled(2)
 def test_rows_that_are_lost_and_come_in_another_order_get_no_others_places(spark, path, monkeypatch, index):
     given = {"hoodie.index.type": index, "hoodie.metadata.enable": str(index == "RECORD_INDEX").lower()}
     if index == "RECORD_INDEX":
@@ -216,6 +218,7 @@ def test_an_error_in_a_worker_is_ours_in_one_line_and_the_table_is_as_it_was(spa
     assert stray_files(path) == []
 
 
+@pytest.mark.slow
 def test_good_and_bad_rows_are_of_one_evaluation_where_paths_are_made_twice(spark, path, monkeypatch):
     """Spark's expressions do not make all paths: the kernels make them again, of the rows that were checked."""
     counted, real = [], engine.SparkEngine._count

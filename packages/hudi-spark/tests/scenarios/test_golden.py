@@ -87,7 +87,7 @@ QUESTIONS += [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8, values=False)
 @pytest.mark.req("QR-01", "QR-03", "QR-07")
 @pytest.mark.parametrize(("table", "question"), first_of_each_kind(QUESTIONS))
 def test_spark_gives_the_answer_that_apache_hudi_gives(spark, to_arrow, unpacked, table, question):
@@ -126,7 +126,7 @@ CHOSEN = [
 REST = [x for x in LAYOUT_2_QUESTIONS if x not in CHOSEN]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.req("QR-01", "QR-03", "QR-07", "FS-11")
 @pytest.mark.parametrize(("table", "question"), CHOSEN, ids=[f"{t}-{q.name}" for t, q in CHOSEN])
 def test_spark_gives_the_answer_of_versions_8_and_9(spark, to_arrow, unpacked, table, question):
@@ -154,6 +154,7 @@ CHANGES_2 = [(t, q) for v in LAYOUT_2 for t in golden(v) for q in t.questions(CD
 
 @pytest.mark.req("IN-13")
 @pytest.mark.parametrize(("table", "question"), first_of_each_kind(CHANGES + CHANGES_2))
+@pytest.mark.sampled(4)
 def test_spark_gives_the_changes_that_apache_hudi_gives(spark, to_arrow, unpacked, table, question):
     frame = load(spark, unpacked(table), question)
     replaced_at = {i["requested"] for i in table.meta["instants"] if i["action"] == "replacecommit"}
@@ -175,6 +176,7 @@ def test_every_answer_is_asked_for():
 
 @pytest.mark.req("NEW-37")
 @pytest.mark.parametrize("table", golden("v6", "mor_avro_logs") + golden("v9", "mor_parquet_logs"), ids=str)
+@pytest.mark.sampled(2)
 def test_half_a_log_file_of_a_completed_commit_is_an_error_and_no_fewer_rows(spark, tmp_path, table):
     path = table.unpack(tmp_path)
     rows = spark.read.format("hudi").load(str(path)).count()

@@ -45,6 +45,7 @@ def save(spark, tmp_path, table, path, options, operation):
 @pytest.mark.req("KG-03")
 @pytest.mark.parametrize("first", ["upsert", "bulk_insert"])
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.sampled(3, values=False)
 def test_a_table_is_written_and_read_alike_on_both_engines(spark, tmp_path, case, first):
     options, values = CASES[case]
     table = pa.table({"id": ["a", "b", "c"], "p": values, "v": ["x"] * 3})
@@ -83,6 +84,7 @@ def shown(table):
 
 
 @pytest.mark.req("KG-03")
+@pytest.mark.slow
 def test_made_up_keys_on_spark_are_told_apart_and_used_again(spark, tmp_path):
     table = pa.table({"id": ["a", "b", "c"], "p": ["x", "x", "y"], "v": ["x"] * 3})
     options = {k: v for k, v in BASE.items() if "recordkey" not in k}

@@ -34,6 +34,7 @@ def shipped(spark):
 
 @pytest.mark.req("NEW-04", "PM-10", "PM-14")
 @pytest.mark.parametrize("merge", ["merge_functions:add_up", '{"count": "sum"}'])
+@pytest.mark.sampled(2)
 def test_an_upsert_merges_in_executors_as_without_spark(spark, tmp_path, merge):
     first = [("a", "x", 1, 1), ("b", "x", 1, 5), ("d", "y", 1, 2)]
     second = [("a", "x", 2, 2), ("c", "x", 1, 3), ("d", "y", 2, 40)]

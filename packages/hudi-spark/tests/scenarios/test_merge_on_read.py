@@ -29,6 +29,7 @@ EVENT_TIME = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 @pytest.mark.parametrize(
     ("index", "late"), [("SIMPLE", False), ("GLOBAL_SIMPLE", False), ("GLOBAL_BLOOM", True)]
 )
+@pytest.mark.sampled(3, values=False)
 def test_random_writes_agree_with_a_model(session, tmp_path, index, late):
     """With `late` records come in any order, and the greatest ordering value wins wherever it is stored."""
     draw = random.Random(index)
@@ -71,6 +72,7 @@ def test_random_writes_agree_with_a_model(session, tmp_path, index, late):
 
 @pytest.mark.req("IX-06", "IX-12")
 @pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "RECORD_INDEX"])
+@pytest.mark.sampled(2)
 def test_rows_left_in_their_partition_have_its_value_in_every_read(session, tmp_path, index):
     path = str(tmp_path / "t")
     options = {

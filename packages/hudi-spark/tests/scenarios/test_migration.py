@@ -45,6 +45,7 @@ def rows(frame):
 
 
 @pytest.mark.req("MG-01")
+@pytest.mark.slow
 def test_a_month_is_imported_for_a_trial_and_samples_of_it_upserted(spark, source, path):
     month = as_parquet(spark, source, MONTHS[1:2])
     storage_type = {"hoodie.datasource.write.storage.type": "COPY_ON_WRITE"}  # its name before 0.6

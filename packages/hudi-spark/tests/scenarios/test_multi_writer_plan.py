@@ -81,7 +81,7 @@ class Puller:
 
 @pytest.mark.req("TP-06")
 @pytest.mark.one_version
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(48, values=False)
 @pytest.mark.parametrize(("kind", "mode", "policy", "metadata", "services"), cells())
 def test_dataframes_are_written_by_several_beside_services(
     spark, tmp_path, kind, mode, policy, metadata, services

@@ -59,7 +59,7 @@ def stored(spark, path):
     return found
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.req("KG-03")
 @pytest.mark.parametrize("style", STYLES, ids=str)
 def test_rows_to_store_are_refused_and_those_there_are_found(spark, tmp_path, style):
@@ -81,7 +81,7 @@ def test_rows_to_store_are_refused_and_those_there_are_found(spark, tmp_path, st
     assert HudiTable.open(str(path)).verify(deep=True) == []
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.req("KG-03")
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table"])
 def test_every_operation_that_stores_rows_refuses(spark, tmp_path, operation):
@@ -96,6 +96,7 @@ def test_every_operation_that_stores_rows_refuses(spark, tmp_path, operation):
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("fields", ["p,n", "n,p"])
+@pytest.mark.slow
 def test_paths_that_the_kernels_make_are_looked_at_too(spark, tmp_path, fields):
     with pytest.raises(PartitionPathError, match="partition column 'p'"):
         save(spark, tmp_path / "t", of("a", ""), given(STYLES[2], fields))
@@ -111,6 +112,7 @@ def test_they_are_set_aside_where_bad_rows_are(spark, tmp_path):
 
 
 @pytest.mark.parametrize("style", list(itertools.product([False, True], repeat=2)), ids=str)
+@pytest.mark.sampled(3)
 def test_spark_s_expression_refuses_what_the_kernel_refuses(spark, style):
     texts = ["a", *NULLS, None, f"p={HIVE_DEFAULT}", f"q={HIVE_DEFAULT}", f"{HIVE_DEFAULT}x", " ", "0", "1/2"]
     pairs = [(p, q) for p in texts for q in texts]

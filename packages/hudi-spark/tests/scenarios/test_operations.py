@@ -63,6 +63,7 @@ def test_known_keys_are_dropped_or_refused(save, content):
     ],
     ids=lambda v: "-".join(v.values()) if isinstance(v, dict) else None,
 )
+@pytest.mark.sampled(3)
 def test_bulk_insert_orders_and_spreads_rows_as_asked(spark, save, content, path, options, files, sorted_by):
     rows = [(f"k{(i * 7) % 40:02d}", 100 - i, 1, f"p{i % 3}") for i in range(40)]
     assert save(rows, "bulk_insert", **options).inserted == 40
@@ -98,6 +99,7 @@ def test_partitions_are_deleted_and_overwritten_as_without_a_jvm(save, content):
     assert [r[0] for r in content()] == ["a", "b", "n"]
 
 
+@pytest.mark.slow
 def test_nothing_to_write_is_no_commit_where_empty_ones_are_not_wanted(save, content):
     save(FIRST, "insert")
     for operation in ("upsert", "bulk_insert", "delete"):

@@ -82,6 +82,7 @@ def test_partitions_inside_of_partitions_are_read_with_their_values(spark, table
 
 
 @pytest.mark.req("CC-01", "QR-13")
+@pytest.mark.sampled(2)
 def test_a_held_frame_gives_its_rows_or_an_error(session_of, table):
     frame = session_of.read.format("hudi").load(table.uri).where("p is not null")
     changes = session_of.read.format("hudi").option("hoodie.datasource.query.type", "incremental").option(
@@ -111,6 +112,7 @@ def test_a_held_frame_gives_its_rows_or_an_error(session_of, table):
 
 
 @pytest.mark.req("CC-01", "QR-13")
+@pytest.mark.sampled(2)
 def test_a_frame_by_workers_gives_its_rows_or_an_error(session_of, table, monkeypatch):
     """As merge-on-read slices, changes and stores that the JVM does not know are read."""
     for module in (reader, logged_slices):
@@ -123,6 +125,7 @@ def test_a_frame_by_workers_gives_its_rows_or_an_error(session_of, table, monkey
 
 
 @pytest.mark.req("CC-01", "QR-13")
+@pytest.mark.sampled(2)
 def test_files_that_go_before_spark_looks_for_them_are_missed(session_of, table, monkeypatch):
     real = reader.files_by_schema
 
@@ -137,6 +140,7 @@ def test_files_that_go_before_spark_looks_for_them_are_missed(session_of, table,
 
 
 @pytest.mark.req("CC-01")
+@pytest.mark.sampled(2)
 def test_a_plan_of_a_state_that_was_cleaned_is_refused(session_of, table, monkeypatch):
     real = reader.scan_for
 

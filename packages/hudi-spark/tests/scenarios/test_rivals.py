@@ -94,7 +94,7 @@ WRITTEN = [
 
 
 @pytest.mark.req("CC-01", "CC-04", "CC-40", "SE-02")
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9, values=False)
 @pytest.mark.parametrize(("rival", "moment", "operation", "options"), WRITTEN)
 def test_nothing_is_lost_and_the_frame_is_evaluated_once(
     save, path, monkeypatch, rival, moment, operation, options
@@ -131,6 +131,7 @@ CONFLICTS = [
 
 @pytest.mark.req("CC-01", "CC-04", "CC-40")
 @pytest.mark.parametrize(("rival", "moment", "operation", "options"), CONFLICTS)
+@pytest.mark.sampled(3)
 def test_what_does_not_go_together_is_a_conflict(save, path, monkeypatch, rival, moment, operation, options):
     between = Between(monkeypatch, path, RIVALS[rival], moment)
     with pytest.raises(WriteConflictError) as e:
@@ -151,6 +152,7 @@ RETRIED = {**OCC, "hoodie.write.num.retries.on.conflict.failures": "2"}
 
 @pytest.mark.req("CC-27", "CC-40", "TP-06")
 @pytest.mark.parametrize("operation", ["upsert", "delete", "insert_overwrite"])
+@pytest.mark.sampled(3)
 def test_a_frame_that_lost_is_evaluated_and_written_again(save, path, monkeypatch, operation):
     def rival(table):
         HudiTable.open(table).upsert(rows("ax", "zx", ts=5, v=5), options=OCC)

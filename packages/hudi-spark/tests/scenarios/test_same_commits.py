@@ -100,7 +100,7 @@ def _changes(path):
     )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.req("NEW-02", "WR-07")
 @pytest.mark.parametrize("history", HISTORIES)
 def test_generated_rows_leave_the_same_rows_and_commits(spark, tmp_path, history):

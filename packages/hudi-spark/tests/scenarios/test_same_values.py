@@ -54,6 +54,7 @@ def _wanted(table, spec):
 
 @pytest.mark.req("KG-03", "NEW-02", "PM-06")
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sampled(4)
 def test_generated_values_have_the_same_keys_paths_and_order(session, folder, to_arrow, kind):
     arrow, values = KINDS[kind]
 

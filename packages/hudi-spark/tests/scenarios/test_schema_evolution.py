@@ -135,6 +135,7 @@ TYPED = """
 
 @pytest.mark.req("SE-02")
 @pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert", "insert_overwrite"])
+@pytest.mark.sampled(3)
 def test_void_takes_the_tables_type_on_every_level(spark, path, trips, operation):
     save(spark.sql(TYPED), path, trips)
     before = spark.read.format("hudi").load(path).schema
@@ -166,6 +167,7 @@ def test_new_columns_of_void_are_left_out_with_a_warning_or_refused(spark, path,
         )
 
 
+@pytest.mark.slow
 def test_keys_are_made_of_the_value_that_is_stored(spark, path, trips):
     first = spark.sql("select cast(7 as decimal(8,2)) id, 'x' city, 1L ts, 1 v")
     save(first, path, trips)
@@ -190,6 +192,7 @@ def test_values_that_do_not_fit_fail_the_write_and_leave_nothing(spark, path, tr
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.sampled(2)
 def test_writes_go_on_after_columns_were_changed(spark, path, trips, kind):
     """Files and logs of before are read by column id, by readers and by the workers that rewrite them."""
     options = {**trips, WRITE + "table.type": kind}

@@ -68,6 +68,7 @@ def keys_by_file(path, result):
     ],
     ids=["small-files-and-new", "updates-and-new", "fixed-splits", "overwrite"],
 )  # fmt: skip
+@pytest.mark.sampled(3)
 def test_both_engines_put_each_record_into_the_same_group(spark, tmp_path, operation, given, options):
     start = tmp_path / "start"
     made = HudiTable.create(
@@ -85,6 +86,7 @@ def test_both_engines_put_each_record_into_the_same_group(spark, tmp_path, opera
 
 @pytest.mark.req("WR-15", "FS-07")
 @pytest.mark.parametrize("operation", ["bulk_insert", "insert"])
+@pytest.mark.sampled(2)
 def test_files_end_at_their_greatest_size_on_spark(spark, tmp_path, operation):
     greatest = 300_000
     options = {MAX: str(greatest), ESTIMATE: "1", "hoodie.bulkinsert.shuffle.parallelism": "1"}

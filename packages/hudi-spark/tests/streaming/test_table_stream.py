@@ -97,6 +97,7 @@ def test_start_positions(table, drain):
 
 @pytest.mark.req("IN-09")
 @pytest.mark.parametrize("order", ["stable", "start", "completion"])
+@pytest.mark.sampled(3)
 def test_a_stream_goes_on_from_what_a_commit_published(table, drain, order):
     """The checkpoint of a job that read in another order than the stream does."""
     table.upsert(rows("1"))

@@ -66,6 +66,7 @@ def test_a_frame_of_keys_is_deleted_with_rows_that_came_meanwhile(save, tmp_path
     assert values(path) == [("cq", 1)]
 
 
+@pytest.mark.slow
 def test_a_frame_whose_keys_are_found_again_and_again_ends_as_a_conflict(save, tmp_path, monkeypatch):
     path = str(tmp_path / "t")
     make(path)
@@ -79,6 +80,7 @@ def test_a_frame_whose_keys_are_found_again_and_again_ends_as_a_conflict(save, t
     assert [v for v in values(path) if v[0] == "ax"] == [("ax", 1)]
 
 
+@pytest.mark.slow
 def test_a_frame_that_drops_known_keys_finds_those_that_came_meanwhile(save, tmp_path, monkeypatch):
     path = str(tmp_path / "t")
     make(path)

@@ -61,6 +61,7 @@ def keys_or_none(table, spec):
 
 
 @pytest.mark.parametrize("field", NATIVE)
+@pytest.mark.sampled(4)
 def test_a_native_key_is_the_kernel_s(spark, rows, table, field):
     spec = KeySpec((field,), (), "NON_PARTITION")
     column = key_columns.record_key(spec, rows.schema)
@@ -74,7 +75,7 @@ def test_a_native_key_of_several_fields_is_the_kernel_s(spark, rows, table, fiel
     assert [r[0] for r in rows.select(column).collect()] == keys_or_none(table, spec)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("encode", [False, True])
 @pytest.mark.parametrize("hive", [False, True])
 @pytest.mark.parametrize("fields", [("s",), ("i", "d"), ("g.v", "b", "p"), ("t",)])
@@ -163,7 +164,7 @@ def test_void_is_arrows_type_of_nulls_which_takes_the_tables_type(spark, sql, ki
     assert to_arrow_schema(spark.sql(f"select {sql} as v").schema).field("v").type == kind
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.req("KG-03")
 @pytest.mark.parametrize("hive", [False, True])
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def steps(seed):
     return [("insert", found[0]), ("upsert", found[1]), ("upsert", found[2]), ("delete", found[1][:9])]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.req("IX-02", "IX-04", "IX-06", "IX-08", "NEW-02")
 @pytest.mark.parametrize(
     ("index", "more"),
@@ -141,6 +141,7 @@ def test_both_engines_find_the_same(spark, tmp_path, index, more):
 
 @pytest.mark.req("IX-12")
 @pytest.mark.parametrize("more", [{**MADE, **MOVES, **EVENT_TIME}, {**MADE, **MOVES, **PARTIAL}, MADE])
+@pytest.mark.slow
 def test_both_engines_find_the_same_where_files_are_cheaper_to_read_than_the_record_index(
     spark, tmp_path, more, monkeypatch
 ):
@@ -181,6 +182,7 @@ def find_on_both(spark, tmp_path, index, more, *, by_index):
             assert (on_spark.lookup.opened == 0) == by_index
 
 
+@pytest.mark.slow
 def test_rows_that_stay_in_another_partition_unasked_are_a_warning(spark, tmp_path):
     path, given = str(tmp_path / "t"), options("RECORD_INDEX", **MADE)
     save(spark, path, [(k, "a", 1, "old", "") for k in ("k1", "k2", "k3")], "insert", given)
@@ -218,6 +220,7 @@ def test_files_that_hold_no_key_are_not_opened(spark, tmp_path):
     assert (result.updated, result.inserted) == (1, 1)
 
 
+@pytest.mark.slow
 def test_workers_keep_the_keys_of_files_that_they_have_read(spark, tmp_path):
     path = str(tmp_path / "t")
     given = options("INMEMORY", **SMALL)
@@ -278,6 +281,7 @@ def test_as_many_tasks_write_as_were_asked_for(spark, tmp_path, index):
 
 
 @pytest.mark.req("IX-04")
+@pytest.mark.slow
 def test_many_partitions_and_keys_are_joined(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(key_lookup, "_LITERAL_PARTITIONS", 1)
     monkeypatch.setattr(engine, "BROADCAST_ROWS", 1)

@@ -44,7 +44,7 @@ def test_all_rows_of_a_key_go_where_its_last_one_goes_that_is_no_delete(spark):
     }  # fmt: skip
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6, values=False)
 @pytest.mark.req("NEW-04", "IX-06", "IX-08", "PM-08", "PM-10", "PM-15")
 @pytest.mark.parametrize(("merge", "index", "kind"), CASES)
 def test_records_meet_wherever_they_are(spark, tmp_path, merge, index, kind):

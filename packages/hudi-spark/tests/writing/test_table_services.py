@@ -138,7 +138,7 @@ def written(path):
 
 
 @pytest.mark.req("NEW-22")
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("engine", ["SIMPLE", "EXTENDIBLE_HASHING", "CONSISTENT_HASHING"])
 def test_writes_and_resizes_in_turn_leave_each_key_once(spark, tmp_path, engine):
     path, draw, want = str(tmp_path / "t"), random.Random(engine), {}

@@ -62,6 +62,7 @@ def count_of(change):
         ("delete_partition", 0, "DELETE_PARTITION 1 0 3"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_each_operation_is_checked_and_refused_without_a_trace(
     spark, save, content, monkeypatch, operation, count, seen
 ):
@@ -82,6 +83,7 @@ def test_each_operation_is_checked_and_refused_without_a_trace(
 
 @pytest.mark.req("NEW-33")
 @pytest.mark.parametrize("operation", ["insert", "upsert", "bulk_insert", "insert_overwrite"])
+@pytest.mark.sampled(2)
 def test_bad_rows_are_refused_or_kept(spark, save, content, path, operation):
     rows = [*BAD, (None, "x", 1.0, 2), ("out", "../up", 1.0, 2), ("null", "x", None, 2)]
     rules = {"hudi.write.rules": "paid: fare >= 0 and length(city) < 9"}
@@ -155,6 +157,7 @@ def test_what_cannot_be_checked_is_refused_before_anything_is_written(save, cont
     assert content() == before
 
 
+@pytest.mark.slow
 def test_values_have_javas_text(save):
     query = "select {} from <TABLE_NAME> limit 1#{}"
     for expression, text in (

@@ -108,6 +108,7 @@ def test_an_ordering_field_keeps_a_newer_stored_row_where_the_payload_says_so(sp
 
 @pytest.mark.req("PM-02", "PM-09", "PM-15")
 @pytest.mark.parametrize("payload", ["PartialUpdateAvroPayload", "OverwriteNonDefaultsWithLatestAvroPayload"])
+@pytest.mark.sampled(2)
 def test_payloads_leave_the_same_rows_on_both_engines(spark, tmp_path, payload):
     given = options() | {
         "hoodie.datasource.write.payload.class": f"org.apache.hudi.common.model.{payload}",
@@ -144,6 +145,7 @@ KEYS = [
 
 
 @pytest.mark.parametrize(("column", "value"), KEYS, ids=[k for k, _ in KEYS])
+@pytest.mark.sampled(3)
 def test_a_key_of_any_type_finds_its_row_again(spark, path, column, value):
     frame = spark.sql(f"select {value} as {column}, 'x' as city, id as v from range(1)")
     given = options(**{"hoodie.datasource.write.recordkey.field": column})
@@ -176,6 +178,7 @@ def test_all_types_come_back(spark, path, to_arrow):
     assert [f.dataType.simpleString() for f in read.schema][2:4] == ["int", "int"]
 
 
+@pytest.mark.slow
 def test_more_file_groups_than_tasks_are_all_written(spark, path, monkeypatch):
     many = spark.range(600).selectExpr("cast(id as string) id", "concat('p', id % 300) city", "1L ts", "1D v")
     made = save(spark, path, many, "insert")
@@ -224,6 +227,7 @@ BAD = [
         if (operation, case[2]) != ("bulk_insert", OrderingValueError)  # which compares no ordering values
     ],
 )
+@pytest.mark.sampled(3)
 def test_bad_input_is_refused_in_one_line_and_leaves_nothing(spark, path, table, more, error, operation):
     with pytest.raises(error) as e:
         save(spark, path, table, operation, options(**more))

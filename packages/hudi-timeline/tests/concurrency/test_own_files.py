@@ -51,6 +51,7 @@ def actions(storage):
 
 @pytest.mark.req("SE-08")
 @pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.sampled(3)
 def test_a_doubled_put_is_ones_own(name):
     kind, call = SERVICES[name]
     created, expected = undisturbed(name)

@@ -105,6 +105,7 @@ def test_keys_are_found_by_the_index_alone(storage, sqlite, store, table_type):
 
 @pytest.mark.req("IX-09")
 @pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.sampled(2)
 def test_the_index_equals_the_data_through_random_changes_and_services(storage, sqlite, store, table_type):
     chance = random.Random(7)
     expected: dict[str, tuple[str, str]] = {}

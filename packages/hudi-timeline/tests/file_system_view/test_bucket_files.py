@@ -59,6 +59,7 @@ def check(table, filter, most=None):
 
 @pytest.mark.req("IX-10")
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sampled(2)
 def test_equality_and_lists_read_the_files_of_their_buckets(tmp_path, kind):
     table = make(tmp_path / "t", kind=kind)
     every = len({(t.partition, t.file_id) for t in table.read().plan_files()})
@@ -99,7 +100,7 @@ def test_equality_and_lists_read_the_files_of_their_buckets(tmp_path, kind):
         pc.field("id") == pc.field("v"),
     ],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_filters_that_other_keys_may_pass_read_all_files(tmp_path, filter):
     table = make(tmp_path / "t")
     assert check(table, filter) == 32
@@ -118,6 +119,7 @@ def test_a_look_up_of_keys_reads_the_files_of_their_buckets(tmp_path, kind, monk
 
 @pytest.mark.req("IX-24")
 @pytest.mark.parametrize("fields", ["", "id", "n"])
+@pytest.mark.sampled(3)
 def test_keys_of_several_columns(tmp_path, fields):
     more = {"hoodie.bucket.index.hash.field": fields} if fields else {}
     table = make(tmp_path / "t", keys=("id", "n"), **more)

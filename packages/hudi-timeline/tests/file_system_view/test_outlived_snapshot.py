@@ -172,7 +172,7 @@ EVENTS += [rolled_back, made_anew]
 @pytest.mark.req("CC-01", "QR-13", "IN-17")
 @pytest.mark.filterwarnings("ignore:.*skip")
 @pytest.mark.parametrize("event", EVENTS, ids=lambda e: e.__name__)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_a_read_gives_its_rows_or_says_that_it_cannot(table, event):
     want = {name: given(call()) for name, call in asked(table).items()}
     calls = asked(table)
@@ -215,6 +215,7 @@ READINGS = {
 @pytest.mark.parametrize(
     "event", [cleaned, rolled_back, restored_and_written, made_anew], ids=lambda e: e.__name__
 )
+@pytest.mark.sampled(3)
 def test_a_planned_read_whose_files_went_with_their_state_says_that_it_is_stale(small, event):
     scans = {}
     for name, read in READINGS.items():
@@ -305,6 +306,7 @@ def test_a_table_whose_commits_are_undone_faster_than_they_can_be_read_says_so(s
 
 @pytest.mark.req("TS-19", "QR-13")
 @pytest.mark.parametrize("options", [HARD, VERSIONS], ids=["commits", "versions"])
+@pytest.mark.sampled(2)
 def test_no_earlier_state_lacks_rows_that_were_cleaned(tmp_path, options):
     table = HudiTable.create(
         str(tmp_path / "t"),
@@ -345,6 +347,7 @@ MERGED = [*golden("v6", "mor_avro_logs"), *golden("v8", "mor_avro_logs"), *golde
 
 @pytest.mark.req("CC-01", "QR-13")
 @pytest.mark.parametrize("table", MERGED, ids=str)
+@pytest.mark.sampled(3)
 def test_a_cleaning_of_a_merge_on_read_table_is_noticed(tmp_path, table):
     """Each file group in turn: its files go, by a cleaning that began after the snapshot was read."""
     path = table.unpack(tmp_path)

@@ -71,6 +71,7 @@ def test_after_the_plan_no_byte_of_the_key_is_left(tmp_path, kind):
 
 @pytest.mark.req("NEW-18")
 @pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.sampled(2)
 def test_indexes_of_a_metadata_table_are_looked_through_and_made_anew(tmp_path, kind, monkeypatch):
     """Of a table that was opened with the options that its indexes are made by."""
     switches = (

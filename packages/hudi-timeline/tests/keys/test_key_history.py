@@ -48,7 +48,7 @@ def life(table, seed, steps=8):
 
 
 @pytest.mark.req("NEW-19")
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("seed", [3, 11])
 @pytest.mark.parametrize("kind", TABLES)
 def test_history_is_what_time_travel_shows(tmp_path, kind, seed):

@@ -71,7 +71,7 @@ ASKED = ["00", "01", "34", "39", "99"]
     [({}, 4), (STATS, 2), (BLOOMS, 0), ({**STATS, **BLOOMS}, 0)],
     ids=["none", "stats", "blooms", "both"],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_the_same_files_are_ruled_out_without_their_footers(
     storage, footers, index, filter_type, built, left
 ):

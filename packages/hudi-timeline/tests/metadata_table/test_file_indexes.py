@@ -37,6 +37,7 @@ def sound(storage):
 
 @pytest.mark.req("MT-04", "MT-05", "MT-06", "MT-10")
 @pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.sampled(2)
 def test_every_operation_keeps_what_footers_say(storage, table_type):
     made(storage, table_type)
     write(storage, rows(4, v=1), **STATS, **BLOOMS)  # of files that are there

@@ -25,7 +25,7 @@ def table(tmp_path):
 
 @pytest.mark.req("RC-06")
 @pytest.mark.parametrize("nth", range(FILES))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_a_restore_whose_metadata_table_another_process_makes_too_is_a_typed_error(table, nth, monkeypatch):
     """The other one took the lock over; whatever it has come to, the table is restored, and a next write settles it."""
     to = table.timeline.completed_writes()[-1].time
@@ -57,7 +57,7 @@ def test_a_restore_whose_metadata_table_another_process_makes_too_is_a_typed_err
 
 @pytest.mark.req("RC-06")
 @pytest.mark.parametrize("nth", range(1, 15))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_what_a_killed_rebuild_leaves_is_in_nobody_s_way(table, nth):
     to = table.timeline.completed_writes()[-1].time
     write(table, range(3, 6), INDEXED)

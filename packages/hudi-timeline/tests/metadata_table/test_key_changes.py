@@ -65,6 +65,7 @@ def test_changes_of_file_groups_are_joined():
 
 @pytest.mark.req("MT-08", "MT-10")
 @pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.sampled(2)
 def test_inserts_deletes_and_replaced_files_are_followed(storage, table_type):
     write(storage, rows(6), **INDEXED, **{TYPE: table_type})
     sound(storage)
@@ -129,6 +130,7 @@ def test_new_keys_in_log_files_are_followed(storage):
 
 @pytest.mark.parametrize("fresh", [0, 30], ids=["alone", "among-others"])
 @pytest.mark.parametrize("operation", ["upsert", "bulk_insert"])
+@pytest.mark.sampled(3)
 def test_a_key_of_two_file_groups_ends_the_record_index_with_a_word(storage, operation, fresh):
     write(storage, rows(4))
     write(storage, rows(1), **INDEXED)  # made of what is there: with base files
@@ -150,6 +152,7 @@ def test_a_key_of_two_file_groups_ends_the_record_index_with_a_word(storage, ope
 @pytest.mark.req("MT-08", "TL-24")
 @pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.parametrize("merged", [False, True], ids=["", "merged"])
+@pytest.mark.sampled(3)
 def test_a_rollback_and_a_restore_give_the_keys_back(storage, table_type, merged):
     write(storage, rows(6), **INDEXED, **{TYPE: table_type})
     kept = write(storage, rows(3, 10), "insert")
@@ -169,7 +172,7 @@ def test_a_rollback_and_a_restore_give_the_keys_back(storage, table_type, merged
     sound(storage)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12, values=False)
 @pytest.mark.req("MT-04", "MT-05", "MT-08", "MT-10")
 @pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.parametrize("seed", range(4))

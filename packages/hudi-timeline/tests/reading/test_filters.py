@@ -337,6 +337,7 @@ def test_a_row_that_a_condition_leaves_out_passes_its_negation_with_nan_too(cond
 
 @pytest.mark.req("QR-10")
 @pytest.mark.parametrize("part", [None, "p"], ids=["files", "partitions"])
+@pytest.mark.sampled(2)
 def test_no_index_leaves_out_nan_of_a_negation(tmp_path, part):
     schema = pa.schema([("k", pa.int64()), ("p", pa.float64()), ("d", pa.float64()), ("f", pa.float32())])
     indexed = {

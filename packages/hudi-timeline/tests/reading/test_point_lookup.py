@@ -228,6 +228,7 @@ def drawn_table(tmp_path, draw, table_type):
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 40))])
+@pytest.mark.sampled(3)
 def test_rows_by_keys_are_those_of_a_filtered_scan(tmp_path, table_type, seed):
     draw = random.Random(seed)
     table = drawn_table(tmp_path, draw, table_type)

@@ -26,7 +26,7 @@ def template(tmp_path_factory):
 
 @pytest.mark.req("NEW-36")
 @pytest.mark.parametrize("bad", STATES, ids=str)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 def test_a_table_in_a_bad_state_is_refused_and_left_as_it_is(template, tmp_path, bad):
     path = tmp_path / "table"
     shutil.copytree(template, path)

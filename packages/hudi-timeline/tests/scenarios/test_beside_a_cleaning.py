@@ -128,7 +128,7 @@ def check(table, commits, act, refused):
     assert [f for f in table.verify(deep=True) if f.severity == "error"] == []
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(24)
 @pytest.mark.req("RC-06", "TS-19", "RC-08")
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("act", ACTS)
@@ -155,7 +155,7 @@ def test_what_comes_between_two_deletions_keeps_its_files_or_is_refused(table, c
     check(table, commits, act, bool(done[0]))
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(18)
 @pytest.mark.req("RC-06", "TS-19")
 @pytest.mark.parametrize("step", range(6))
 @pytest.mark.parametrize("act", ["restore 2", "restore 3", "rollback", "savepoint 3"])
@@ -176,7 +176,7 @@ def test_at_each_deletion(table, commits, between, act, step):
     check(table, commits, act, refused)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(18)
 @pytest.mark.req("RC-06", "TS-19", "RC-01")
 @pytest.mark.parametrize("step", [0, 1, 3, 5])
 @pytest.mark.parametrize("by", ["us", "apache hudi"])
@@ -228,6 +228,7 @@ HudiTable.open(sys.argv[1]).clean(options=eval(sys.argv[3]))
 
 @pytest.mark.req("RC-06", "TS-19")
 @pytest.mark.parametrize("act", ["restore 3", "rollback", "savepoint 1"])
+@pytest.mark.sampled(3)
 def test_a_cleaning_of_another_process_on_a_slow_store(table, commits, tmp_path, act):
     begun = tmp_path / "begun"
     child = subprocess.Popen([sys.executable, "-c", _CLEANING, table.uri, str(begun), repr(VERSIONS)])

@@ -90,6 +90,7 @@ def commits(tmp_path):
 @pytest.mark.req("CC-01", "TM-20", "QR-13")
 @pytest.mark.parametrize("backwards", [False, True], ids=["", "backwards"])
 @pytest.mark.parametrize("age_s", [0, 60])
+@pytest.mark.sampled(3)
 def test_an_archival_beside_a_listing_hides_no_commit(commits, in_pieces, backwards, age_s):
     """The listing has an old instant, and lacks later ones; or has an inflight file, and lacks its commit."""
     gone = removed_when_archived(commits.path, 3)
@@ -226,6 +227,7 @@ def of_version_8(tmp_path, *names):
 
 @pytest.mark.req("CC-01", "TM-20", "QR-13")
 @pytest.mark.parametrize("name", ["cow_partitioned", "mor_avro_logs", "mor_compacted_then_logs"])
+@pytest.mark.sampled(3)
 def test_every_step_of_an_archival_of_version_8(tmp_path, name):
     path = of_version_8(tmp_path, name)
     table = HudiTable.open(str(path))
@@ -460,6 +462,7 @@ GROWING = [*golden("v6", "mor_avro_logs", "cow_partitioned"), *golden("v8", "mor
 
 @pytest.mark.req("CC-01", "QR-13")
 @pytest.mark.parametrize("table", GROWING, ids=str)
+@pytest.mark.sampled(3)
 def test_no_step_of_a_commit_shows_a_part_of_it(tmp_path, table):
     """Files grow while the instant is pending; then its completed file is made, and filled."""
     path = table.unpack(tmp_path)

@@ -59,6 +59,7 @@ def imported(code):
 
 
 @pytest.mark.parametrize("filter", FILTERS)
+@pytest.mark.sampled(3)
 def test_opening_and_planning_imports_nothing_heavy(table, filter):
     read = f"HudiTable.open({table!r}).read(filter={filter!r}).plan.files.column('partition').to_pylist()"
     assert imported(f"from hudi_timeline import HudiTable\nassert {read} == ['b']") == "[]"

@@ -57,7 +57,7 @@ def opened(request, tmp_path):
 
 @pytest.mark.req("NEW-37")
 @pytest.mark.parametrize("opened", TABLES, ids=str, indirect=True)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_every_log_file_of_a_completed_commit_is_missed_when_it_is_cut(opened):
     assert opened.logs
     for log in opened.logs:
@@ -76,6 +76,7 @@ def test_every_log_file_of_a_completed_commit_is_missed_when_it_is_cut(opened):
 
 @pytest.mark.req("NEW-37")
 @pytest.mark.parametrize("opened", TABLES, ids=str, indirect=True)
+@pytest.mark.sampled(3)
 def test_a_changed_block_of_a_completed_commit_is_missed(opened):
     log = opened.logs[-1]
     file = opened.path / log.path

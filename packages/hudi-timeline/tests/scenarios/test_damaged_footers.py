@@ -14,7 +14,7 @@ from hudi_format.errors import HudiError
 from hudi_timeline import HudiTable
 
 ROWS = 200
-STEP = 1 if os.environ.get("HUDI_SOAK") else 3  # of the bytes, how many until the next is changed
+STEP = 1 if os.environ.get("HUDI_SOAK") else 9  # of the bytes, how many until the next is changed
 VALUES = (0x00, 0x24, 0x15, 0xFF)  # of these the second and third have ended processes
 
 

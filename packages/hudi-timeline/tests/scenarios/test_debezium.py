@@ -95,7 +95,7 @@ def test_another_ordering_field_is_refused_with_a_way_round(tmp_path):
     assert made.read().count() == 0
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.req("IX-06", "IX-08", "IX-12", "PM-10")
 @pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX"])
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])

@@ -364,7 +364,7 @@ def try_names(root, template, plant, names):
 
 
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda f: f.__name__.removeprefix("planted_"))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_nothing_outside_of_the_table_is_touched(tmp_path, template, plant):
     try_names(tmp_path, template, plant, NAMES[PLANTED.index(plant) % 5 :: 5])
 
@@ -413,7 +413,7 @@ LOOKS = ("list", "info", "read", "read_range", "open_input", "copy from")
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_a_storage_touches_nothing_outside_of_its_root(tmp_path, template, call):
     place = Place(tmp_path / "one", template)
     for name in NAMES:

@@ -48,7 +48,7 @@ class NoPermission(LocalStorage):
 @pytest.mark.req("NEW-36", "RC-02")
 @pytest.mark.parametrize("broken", [FullDisk, NoPermission])
 @pytest.mark.parametrize("operation", ["bulk_insert", "insert", "upsert", "delete", "insert_overwrite"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_a_storage_that_fails_in_mid_write_leaves_the_table_as_it_was(tmp_path, broken, operation):
     path = str(tmp_path / "t")
     execute(LocalEngine(2), LocalStorage(path), rows(50), OPTIONS)

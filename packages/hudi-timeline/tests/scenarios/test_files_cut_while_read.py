@@ -44,6 +44,7 @@ except HudiError as e:
 
 @pytest.mark.req("NEW-37")
 @pytest.mark.parametrize("how", ["stream", "planned", "opened"])
+@pytest.mark.sampled(3)
 def test_a_base_file_that_is_cut_while_it_is_read(how, tmp_path):
     command = [sys.executable, "-c", textwrap.dedent(PROGRAM), str(tmp_path / "t"), how]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

@@ -79,6 +79,7 @@ def test_verify_tells_folders_with_files_that_are_not_marked(table):
 
 @pytest.mark.req("RC-06", "RC-01")
 @pytest.mark.parametrize("undo", ["rollback", "restore", "dead writer"])
+@pytest.mark.sampled(3)
 def test_what_is_undone_goes_from_every_folder(table, undo):
     first = table.insert(rows(1), options=OFF).instant
     second = table.upsert(rows(2), options=OFF).instant

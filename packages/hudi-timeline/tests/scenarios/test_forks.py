@@ -32,5 +32,6 @@ def run(case: str, where: str) -> None:
 @pytest.mark.parametrize(
     "case", ["while_locked", "while_reading", "in_mid_write", "that_unwinds", "locks_of_others"]
 )
+@pytest.mark.sampled(3)
 def test_a_forked_child(case, tmp_path):
     run(case, str(tmp_path))

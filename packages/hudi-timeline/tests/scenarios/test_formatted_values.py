@@ -70,7 +70,7 @@ def reads(table, **more):
     )
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("kind", ["cow", "mor"])
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_read_gives_the_values_of_the_files(tmp_path, source, kind):

@@ -45,6 +45,7 @@ def held(t):
 @pytest.mark.parametrize(
     "payload", ["DefaultHoodieRecordPayload", "EventTimeAvroPayload", "FirstValueAvroPayload"]
 )
+@pytest.mark.sampled(3)
 def test_a_record_moves_only_if_it_is_newer_than_the_one_in_the_log(tmp_path, index, payload):
     t, options = made(tmp_path / "t", index, payload)
     t.insert(rows(("1", "a", 10, "base", "w"), ("2", "a", 10, "base", "w")), options=options)
@@ -97,6 +98,7 @@ def test_a_late_record_fills_only_what_nothing_stored_has(tmp_path, index):
 
 @pytest.mark.parametrize("index", GLOBAL)
 @pytest.mark.parametrize("memory", ["", "1"])
+@pytest.mark.sampled(3)
 def test_a_deleted_record_is_no_stored_one(tmp_path, index, memory):
     more = {"hoodie.memory.merge.max.size": memory} if memory else {}
     t, options = made(tmp_path / "t", index, "DefaultHoodieRecordPayload", **more)

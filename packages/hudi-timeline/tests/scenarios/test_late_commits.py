@@ -65,7 +65,7 @@ def cleaned(path, policy="commits"):
 
 
 @pytest.mark.req("TS-19", "CC-22")
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6, values=False)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("write", WRITES)
 def test_a_reader_from_before_a_late_commit_reads_on_after_a_cleaning(path, monkeypatch, write, kind):
@@ -112,6 +112,7 @@ def test_a_reader_from_before_a_late_compaction_reads_on_after_a_cleaning(path):
 
 @pytest.mark.req("TS-19")
 @pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.sampled(2)
 def test_a_read_of_this_process_keeps_what_a_late_commit_replaces_however_many_follow(
     path, monkeypatch, policy
 ):

@@ -94,7 +94,7 @@ LOOKED_UP = {
     ("name", "act"),
     [*((n, "insert") for n in LOOKED_UP), ("delete", "upsert"), ("insert that drops", "bulk_insert")],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 def test_keys_that_a_later_instant_added_are_looked_up_again(path, monkeypatch, begun, name, detection, act):
     write, wanted = LOOKED_UP[name]
     with_marks(path) if "that deletes" in name else None
@@ -109,7 +109,7 @@ def test_keys_that_a_later_instant_added_are_looked_up_again(path, monkeypatch, 
 
 @pytest.mark.parametrize("detection", DETECTION)
 @pytest.mark.parametrize("name", LOOKED_UP)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_keys_that_an_earlier_instant_added_are_looked_up_again(path, begun, name, detection):
     write, wanted = LOOKED_UP[name]
     with_marks(path) if "that deletes" in name else None
@@ -173,6 +173,7 @@ def test_an_insert_that_fails_on_known_keys_finds_those_that_others_added(path, 
 
 @pytest.mark.parametrize("index", ["SIMPLE", "BUCKET"])
 @pytest.mark.parametrize("act", ["delete", "delete_partitions", "insert_overwrite"])
+@pytest.mark.sampled(3)
 def test_known_keys_that_others_delete_are_inserted(tmp_path, monkeypatch, begun, act, index):
     path = str(tmp_path / "t")
     options = {**OCC, **(BUCKETS if index == "BUCKET" else {})}

@@ -100,6 +100,7 @@ def taken_for_dead(table, instant):
         ("create", ".deltacommit.requested"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_rollback_of_a_compaction_that_was_run_again_meanwhile_takes_nothing_of_it(
     tmp_path, monkeypatch, stop_before, change, end
 ):
@@ -170,6 +171,7 @@ def test_a_restore_that_lost_its_lock_before_it_began_shuts_the_table_to_nobody(
 
 
 @pytest.mark.parametrize("state", ["requested", "inflight"])
+@pytest.mark.sampled(2)
 def test_a_write_that_was_rolled_back_while_it_was_mirrored_is_not_in_the_metadata_table(
     tmp_path, stop_before, state
 ):
@@ -194,6 +196,7 @@ def test_a_write_that_was_rolled_back_while_it_was_mirrored_is_not_in_the_metada
 
 
 @pytest.mark.parametrize("state", ["requested", "inflight", ""])
+@pytest.mark.sampled(3)
 def test_a_cleaning_that_others_finished_meanwhile_ends_with_an_error_that_says_so(
     tmp_path, stop_before, state
 ):

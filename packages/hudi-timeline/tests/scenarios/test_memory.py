@@ -115,7 +115,7 @@ STEPS = {
 
 @pytest.mark.req("NEW-24")
 @pytest.mark.parametrize("steps", STEPS.values(), ids=list(STEPS))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_a_write_beyond_its_memory_makes_the_table_that_it_makes_in_memory(steps, tmp_path, on_disk):
     plain = written(tmp_path / "plain", steps, {})
     assert not on_disk, "nothing is kept on disk unless it is asked for"
@@ -142,6 +142,7 @@ def test_a_folder_that_cannot_take_the_rows_fails_the_write_and_leaves_the_table
 @pytest.mark.req("NEW-24")
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("operation", ["upsert", "bulk_insert"])
+@pytest.mark.sampled(2)
 def test_a_write_of_more_than_its_memory_takes_a_small_multiple_of_the_limit(operation, tmp_path):
     batches, limit = 30, 16 << 20  # 240 MB of rows
 

@@ -121,7 +121,7 @@ class Puller:
 
 
 @pytest.mark.req("TP-01", "TP-02", "TP-03", "TP-04", "TP-05")
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(48)
 @pytest.mark.parametrize(("kind", "mode", "policy", "metadata", "cleaning"), cells())
 def test_a_cell_of_the_plan(tmp_path, kind, mode, policy, metadata, cleaning):
     given = options(kind, mode, policy, metadata, cleaning)

@@ -175,7 +175,7 @@ def everything(uri, folder):
 
 
 @pytest.mark.req("NEW-37")
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6, values=False)
 @pytest.mark.parametrize(
     ("place", "table_type"),
     [
@@ -286,6 +286,7 @@ def test_relative_and_broken_names_in_a_table_are_typed_errors(tmp_path, probe, 
 
 
 @pytest.mark.parametrize("allowed", ["{}:merge", "{}.*"])
+@pytest.mark.sampled(2)
 def test_an_allowed_name_is_never_imported_from_the_tables_own_folder(tmp_path, probe, allowed):
     uri = built_table(tmp_path / "t", probe, "merge function")
     inside = Path(uri, f"{probe}.py")

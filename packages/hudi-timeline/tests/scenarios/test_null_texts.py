@@ -78,6 +78,7 @@ def test_every_column_of_a_path_counts(tmp_path, style):
 
 
 @pytest.mark.req("KG-03", "QR-01")
+@pytest.mark.sampled(3)
 def test_rows_that_are_there_are_null_for_every_read_and_found_by_every_write(table):
     values = [*NULLS, None, "a"]
     table.upsert(rows(values), options=AS_HUDI)

@@ -86,6 +86,7 @@ def run(words):
 
 
 @pytest.mark.parametrize("name", COMMANDS, ids="-".join)
+@pytest.mark.sampled(4)
 def test_no_command_ends_in_a_traceback(odd, name):
     command = COMMANDS[name]
     for place in PLACES:

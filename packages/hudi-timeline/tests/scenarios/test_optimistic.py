@@ -132,6 +132,7 @@ OPERATIONS = {
 @pytest.mark.req("CC-02", "CC-35")
 @pytest.mark.parametrize("moment", [BEFORE, DURING])
 @pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.sampled(4)
 def test_a_retry_is_evaluated_on_what_the_rival_left(path, monkeypatch, name, moment):
     """The result is that of the rival's write first and this one after it."""
     act, left = OPERATIONS[name]

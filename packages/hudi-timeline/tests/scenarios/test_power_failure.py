@@ -146,7 +146,7 @@ def failures(tmp_path, name, options):
 
 @pytest.mark.req("RC-01")
 @pytest.mark.parametrize("name", OPERATIONS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_what_is_published_outlives_a_power_failure(tmp_path, name):
     bad = failures(tmp_path, name, {})
     assert not bad, "\n".join(bad[:10])

@@ -156,7 +156,7 @@ class Workload:
 
 
 @pytest.mark.req("NEW-22", "IX-03")
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(18, values=False)
 @pytest.mark.parametrize("listed", [False, True])
 @pytest.mark.parametrize(
     ("engine", "kind"),

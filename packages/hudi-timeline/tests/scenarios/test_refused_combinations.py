@@ -126,6 +126,7 @@ REFUSED = {
 
 @pytest.mark.req("PM-13", "NEW-04")
 @pytest.mark.parametrize("combination", REFUSED)
+@pytest.mark.sampled(4)
 def test_a_combination_is_refused_before_anything_is_written_with_a_way_on(tmp_path, combination):
     given, error, remedy = REFUSED[combination]
     options = {k: v for k, v in {**BASE, **given}.items() if v is not None}

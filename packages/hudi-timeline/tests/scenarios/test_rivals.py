@@ -105,7 +105,7 @@ def test_every_rival_has_its_case():
     assert set(CASES) == set(RIVALS)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(32)
 @pytest.mark.req("CC-01", "CC-04", "CC-40", "SE-02", "CC-03", "TM-24")
 @pytest.mark.parametrize(("moment", "rival", "name", "conflicts"), MATRIX)
 def test_nothing_is_lost_or_it_is_a_conflict(path, monkeypatch, moment, rival, name, conflicts):
@@ -430,6 +430,7 @@ def test_rows_of_a_filter_that_others_always_change_first_are_a_conflict(path, m
     ("rival", "conflicts"), [("adds a column", False), ("adds a column to our rows", True)]
 )
 @pytest.mark.parametrize("logs", [False, True])
+@pytest.mark.sampled(3)
 def test_prepped_rows(path, tmp_path, monkeypatch, moment, rival, conflicts, logs):
     if logs:
         path = str(tmp_path / "logs")

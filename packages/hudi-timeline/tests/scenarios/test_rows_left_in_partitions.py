@@ -29,7 +29,7 @@ def rows_of(data, columns=("k", "p", "v")):
     return sorted((tuple(r[c] for c in columns) for r in table.to_pylist()), key=repr)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(24)
 @pytest.mark.req("IX-06", "IX-08", "IX-12", "QR-10", "QR-12")
 @pytest.mark.parametrize("hive", ["true", "false"], ids=["hive", "bare"])
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])

@@ -86,6 +86,7 @@ def asked_again(monkeypatch):
 
 
 @pytest.mark.parametrize("name", READS)
+@pytest.mark.sampled(4)
 def test_rows_that_came_into_the_range_of_a_filter_are_read_again(path, monkeypatch, begun, name):
     write, key, value, _ = READS[name]
     between = beside(path, monkeypatch, key)
@@ -190,6 +191,7 @@ def test_what_others_added_before_an_overwrite_commits_is_replaced_too(path, beg
 
 
 @pytest.mark.parametrize("name", OVERWRITES)
+@pytest.mark.sampled(3)
 def test_a_later_instant_that_was_completed_first_is_a_conflict(path, monkeypatch, name):
     write, left = OVERWRITES[name]
     between = beside(path, monkeypatch, "nx")

@@ -20,7 +20,7 @@ from hudi_timeline.testing import STALL, Act, Case, Fault
 from hudi_timeline.testing.workload import SAVED
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
-STEP = 1 if os.environ.get("HUDI_SOAK") else 2  # of the calls, how many until the next is the one to stop at
+STEP = 1 if os.environ.get("HUDI_SOAK") else 3  # of the calls, how many until the next is the one to stop at
 BROKEN = (CorruptFileError, MissingFileError, StorageError)
 PAIRS = [
     (COW, "savepoint", "restore"),
@@ -47,6 +47,7 @@ def stopped(kind, act, rival, number, after):
 
 @pytest.mark.req("CC-22", "NEW-12")
 @pytest.mark.parametrize(("kind", "act", "rival"), PAIRS, ids=[f"{a} and {r}" for _, a, r in PAIRS])
+@pytest.mark.sampled(3, values=False)
 def test_a_process_that_is_stopped_anywhere_harms_nothing(kind, act, rival):
     for number in itertools.count(1, STEP):
         struck = [stopped(kind, act, rival, number, after) for after in (False, True)]

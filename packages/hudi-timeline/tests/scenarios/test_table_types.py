@@ -143,7 +143,7 @@ FITS = [
 
 @pytest.mark.req("SE-02")
 @pytest.mark.parametrize(("column", "values", "want"), FITS, ids=named)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 def test_values_that_lose_nothing_take_the_tables_type(same_table, column, values, want):
     table = same_table
     result = table.upsert(pa.table({column: values, "id": pa.array([1], pa.int64())}), options=NULLS)
@@ -235,7 +235,7 @@ MISFITS = [
 
 @pytest.mark.req("SE-02", "NEW-36")
 @pytest.mark.parametrize(("column", "values"), MISFITS, ids=named)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 def test_values_that_do_not_fit_are_named_and_nothing_of_the_write_stays(same_table, column, values):
     table = same_table
     before = files_of(table)

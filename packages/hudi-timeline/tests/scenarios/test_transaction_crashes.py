@@ -128,7 +128,7 @@ def prepare(storage, situation):
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("situation", ["clean", "dead writer", "metadata table"])
 @pytest.mark.parametrize("operation", sorted(OUTCOMES))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_a_crash_at_any_change_leaves_the_old_or_the_new_state_and_is_mended(
     tmp_path, operation, situation, after
 ):
@@ -162,6 +162,7 @@ def test_a_crash_at_any_change_leaves_the_old_or_the_new_state_and_is_mended(
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.sampled(2)
 def test_crashes_one_after_the_other_while_mending_are_mended_in_the_end(tmp_path, after):
     """Each writer dies one change later than the one before it, all on one table."""
     path = str(tmp_path / "t")

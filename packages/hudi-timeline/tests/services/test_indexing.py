@@ -60,6 +60,7 @@ def meanwhile(monkeypatch):
 
 @pytest.mark.req("TS-30")
 @pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.sampled(2)
 def test_writers_go_on_while_indexes_are_built_and_nothing_of_theirs_is_lost(storage, table_type, meanwhile):
     write(storage, rows(6), **{"hoodie.datasource.write.table.type": table_type})
     write(storage, rows(4, v=1))
@@ -103,7 +104,7 @@ def test_a_plan_is_executed_by_a_later_call_and_a_dry_run_changes_nothing(storag
 
 
 @pytest.mark.req("TM-16")
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9, values=False)
 @pytest.mark.parametrize("partition", INDEXES)
 @pytest.mark.parametrize("table_type", TYPES)
 def test_a_build_that_dies_at_any_change_is_kept_by_writers_and_done_again(tmp_path, table_type, partition):
@@ -129,13 +130,13 @@ def test_a_build_that_dies_at_any_change_is_kept_by_writers_and_done_again(tmp_p
         assert table(storage).verify(deep=True) == [], where
         assert [i for i in table(storage).timeline.instants if not i.completed] == [], where
         shutil.rmtree(path)
-        nth += 1 if os.environ.get("HUDI_SOAK") else 2
+        nth += 1 if os.environ.get("HUDI_SOAK") else 3
     assert nth > 10
 
 
 @pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.parametrize("partition", INDEXES)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_what_a_writer_did_not_keep_is_caught_up(storage, table_type, partition, meanwhile):
     """A writer that read the table's properties before the build began."""
     made(storage, table_type)

@@ -124,7 +124,7 @@ THEN = {
 @pytest.mark.parametrize("then", THEN)
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("state", ["requested", "inflight"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 def test_a_rollback_that_died_before_it_changed_anything_stops_nobody(kind, state, then):
     """The commit is there for everybody until its completed file goes: who goes by it keeps it."""
     call, stays = THEN[then]

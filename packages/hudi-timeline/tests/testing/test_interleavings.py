@@ -44,6 +44,7 @@ def run(name, seed, **more):
 @pytest.mark.req("NEW-12", "NEW-16", "CC-02", "CC-35", "CC-40")
 @pytest.mark.parametrize("name", ACTORS)
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.sampled(4)
 def test_some_serial_order_explains_what_writers_leave(name, seed):
     outcome = run(name, seed)
     assert all(isinstance(d.error, HudiError) for d in outcome.done if d.error is not None)
@@ -78,6 +79,7 @@ def stopped(seed, after=False, **more):
 @pytest.mark.req("NEW-12", "CC-22")
 @pytest.mark.parametrize("after", [False, True], ids=["before its commit", "after it"])
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.sampled(3)
 def test_a_writer_that_is_stopped_until_its_lock_is_anothers(seed, after):
     outcome = stopped(seed, after)
     assert [d.actor for d in outcome.done if d.struck] == ["one"]

@@ -28,7 +28,7 @@ def test_the_table_is_as_the_acts_take_it_to_be():
 @pytest.mark.req("NEW-12", "CC-01")
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("name", ACTS)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12, values=False)
 def test_each_with_each(name, kind):
     """An interleaving of each pair with one act; which, its place says."""
     for seed, (one, two) in enumerate(itertools.combinations_with_replacement(ACTS, 2)):
@@ -46,6 +46,7 @@ def test_drawn_cases():
 
 @pytest.mark.req("NEW-31")
 @pytest.mark.parametrize("priority", ["LOW", "NORMAL", "HIGH"])
+@pytest.mark.sampled(3)
 def test_drawn_cases_in_which_who_lost_once_has_precedence(priority):
     options = {
         **BY_KEYS,
@@ -97,6 +98,7 @@ def test_an_error_that_says_that_something_is_broken_is_a_violation():
 
 
 @pytest.mark.parametrize("act", ["restore", "rollback"])
+@pytest.mark.sampled(2)
 def test_one_that_dies_between_a_write_and_a_read_is_on_its_way(act):
     """At each change: half of it is done, readers see it, and it is finished afterwards."""
     between = ["add_column"] if act == "restore" else ["clean"]

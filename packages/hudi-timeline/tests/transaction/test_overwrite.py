@@ -81,6 +81,7 @@ def steps(tmp_path, calls, **more):
 
 @pytest.mark.req("RC-01")
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.sampled(2)
 def test_a_crash_at_any_change_leaves_the_old_table_or_the_new_one(tmp_path, after):
     seen = set()
     changes = steps(tmp_path, CHANGES)
@@ -141,6 +142,7 @@ def beside(tmp_path, n, rival, **more):
 @pytest.mark.req("CC-40")
 @pytest.mark.parametrize("policy", [{}, LAZY], ids=["eager", "lazy"])
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
+@pytest.mark.sampled(3)
 def test_a_rival_at_any_call_wins_or_is_told(tmp_path, mode, policy):
     data = [{"id": "z", "p": "p0", "v": 9, "ts": 9}]
     outcomes = set()

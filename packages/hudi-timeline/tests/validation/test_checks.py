@@ -44,6 +44,7 @@ REFUSED = [
 
 @pytest.mark.req("NEW-33")
 @pytest.mark.parametrize(("code", "options"), REFUSED, ids=lambda v: str(v)[:70])
+@pytest.mark.sampled(4)
 def test_what_cannot_be_checked_is_refused_before_anything_is_written(path, table, code, options):
     before = content(path)
     with pytest.raises(HudiError) as e:

@@ -27,6 +27,7 @@ def keys(scan):
 
 @pytest.mark.req("NEW-33", "MB-06")
 @pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.sampled(3)
 def test_a_function_sees_the_change_and_its_no_leaves_every_byte_as_it_was(path, table, operation):
     before, seen = content(path), {}
 

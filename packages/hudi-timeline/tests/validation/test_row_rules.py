@@ -14,6 +14,7 @@ from hudi_format.errors import ValidationError
 @pytest.mark.parametrize(
     "rule", ["fare >= 0", "abs(fare) = fare", pc.field("fare") >= 0], ids=["own", "duckdb", "arrow"]
 )
+@pytest.mark.sampled(4)
 def test_a_rule_refuses_rows_of_each_operation(path, table, operation, rule):
     before = content(path)
     with pytest.raises(ValidationError, match="rule 'paid' finds 1 bad rows, with keys a") as e:

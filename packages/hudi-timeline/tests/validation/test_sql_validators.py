@@ -28,6 +28,7 @@ def other(query):
 
 @pytest.mark.req("NEW-33", "MB-06")
 @pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.sampled(3)
 def test_sql_refuses_each_operation(path, table, operation):
     before = content(path)
     query = "select count(*) from <TABLE_NAME>"
@@ -69,6 +70,7 @@ def test_sql_refuses_each_operation(path, table, operation):
     ],
     ids=lambda v: str(next((x for k, x in v.items() if k != P), "")) if isinstance(v, dict) else str(v),
 )  # fmt: skip
+@pytest.mark.sampled(4)
 def test_what_queries_say(path, table, options, good):
     before = content(path)
     if good:

@@ -555,6 +555,7 @@ def tree(path):
 
 @pytest.mark.req("NEW-08", "NEW-09")
 @pytest.mark.parametrize("planted", FAULTS, ids=lambda f: f.name)
+@pytest.mark.sampled(4)
 def test_a_fault_is_named_and_repaired(sound, tmp_path, planted):
     path = tmp_path / "t"
     shutil.copytree(sound, path)

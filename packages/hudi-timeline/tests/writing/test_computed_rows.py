@@ -170,6 +170,7 @@ def test_clauses_that_match_nothing_and_empty_sources_change_no_row(table):
     ],
     ids=range(9),
 )
+@pytest.mark.sampled(4)
 def test_sources_and_clauses_that_do_not_fit_change_nothing(table, source, clauses, error):
     before = files_of(table.uri)
     with pytest.raises(error):

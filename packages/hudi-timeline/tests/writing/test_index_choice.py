@@ -102,7 +102,7 @@ def base_files(path):
 
 @pytest.mark.req("IX-02", "IX-04", "IX-07", "IX-13", "IX-20", "TL-25")
 @settings(
-    max_examples=25 if os.environ.get("HUDI_SOAK") else 10,
+    max_examples=25 if os.environ.get("HUDI_SOAK") else 6,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -305,6 +305,7 @@ def test_an_older_record_moves_where_the_latest_write_wins(tmp_path):
 @pytest.mark.req("IX-06", "IX-08")
 @pytest.mark.parametrize("index", GLOBAL)
 @pytest.mark.parametrize("stay", [False, True])
+@pytest.mark.sampled(3)
 def test_a_delete_finds_its_record_in_another_partition(tmp_path, index, stay):
     options = chosen(index, stay=stay)
     table = make(tmp_path / "t")
@@ -331,6 +332,7 @@ def test_a_flagged_delete_finds_its_record_in_another_partition(tmp_path):
 @pytest.mark.req("IX-06", "IX-08")
 @pytest.mark.parametrize("index", GLOBAL)
 @pytest.mark.parametrize("operation", ["upsert", "insert", "insert_overwrite"])
+@pytest.mark.sampled(3)
 def test_of_rows_with_one_key_in_several_partitions_one_is_written(tmp_path, index, operation):
     options = {**chosen(index), "hoodie.combine.before.insert": "true"}
     table = make(tmp_path / "t")
@@ -368,7 +370,7 @@ def test_a_move_takes_a_key_out_of_every_file_and_puts_it_into_one(tmp_path):
 
 @pytest.mark.req("IX-06", "IX-08", "TL-25")
 @settings(
-    max_examples=15 if os.environ.get("HUDI_SOAK") else 6,
+    max_examples=15 if os.environ.get("HUDI_SOAK") else 4,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -408,7 +410,7 @@ def test_global_indexes_keep_a_key_once_over_the_whole_table(tmp_path_factory, s
     ("payload", "renewed"),
     [("DefaultHoodieRecordPayload", ["k1"]), ("EventTimeAvroPayload", ["k1"]), ("FirstValueAvroPayload", [])],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_a_stored_record_that_wins_over_one_of_another_partition_is_written_again(
     tmp_path, index, payload, renewed
 ):
@@ -478,6 +480,7 @@ def test_other_indexes_are_refused(tmp_path, index):
 @pytest.mark.parametrize(
     "named", [{INDEX: "INMEMORY"}, {CLASS: "org.apache.hudi.index.inmemory.HoodieInMemoryHashIndex"}]
 )
+@pytest.mark.sampled(2)
 def test_keys_of_files_are_read_once_by_a_process(tmp_path, named):
     table = make(tmp_path / "t")
     table.insert(rows(*FIRST, ("k4", "p1", 1, "a")), options=named)

@@ -53,6 +53,7 @@ def test_a_record_that_a_log_deleted_comes_back_in_its_place(tmp_path, index):
 
 
 @pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+@pytest.mark.sampled(2)
 def test_a_record_that_moves_to_and_fro_is_in_one_place(tmp_path, index):
     options = {**LOGS, "hoodie.index.type": index}
     t = made(tmp_path / "t", **{"hoodie.index.type": index})
@@ -179,7 +180,7 @@ def logs_alone(path, index, **options):
 
 @pytest.mark.req("IX-05")
 @pytest.mark.parametrize("index", KINDS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_keys_of_log_files_without_a_base_file_are_found(tmp_path, index):
     t, given = logs_alone(tmp_path / "t", index)
     said = t.upsert(rows(("1", "a", 3, 10.0), ("8", "a", 3, 8.0)), options=given, dry_run=True)

@@ -67,6 +67,7 @@ def content(path):
 
 @pytest.mark.parametrize("operation", ["upsert", "insert"])
 @pytest.mark.parametrize(("ours", "theirs"), [(9, 5), (5, 9)])
+@pytest.mark.sampled(3)
 def test_two_that_append_to_one_slice_both_succeed_and_the_greater_ordering_value_wins(
     path, monkeypatch, operation, ours, theirs
 ):
@@ -137,6 +138,7 @@ RIVALS = {
 
 
 @pytest.mark.parametrize("rival", RIVALS)
+@pytest.mark.sampled(3)
 def test_what_does_make_a_difference_is_a_conflict_and_the_write_is_made_again(path, monkeypatch, rival):
     act, left = RIVALS[rival]
     if rival == "plans a compaction":

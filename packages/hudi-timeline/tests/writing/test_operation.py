@@ -288,7 +288,7 @@ def test_a_new_partition_and_a_new_file_group_beside_full_ones(tmp_path):
 
 @pytest.mark.req("TL-14")
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_random_operations_agree_with_a_dictionary(tmp_path, seed):
     rng = random.Random(seed)
     table = make(tmp_path / "t")
@@ -353,6 +353,7 @@ BAD = [
 
 @pytest.mark.req("NEW-15", "NEW-36")
 @pytest.mark.parametrize(("change", "error", "operation", "options"), BAD)
+@pytest.mark.sampled(4)
 def test_bad_input_is_a_typed_error_and_changes_nothing(tmp_path, change, error, operation, options):
     path = tmp_path / "t"
     table = make(path)

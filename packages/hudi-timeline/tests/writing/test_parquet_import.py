@@ -224,6 +224,7 @@ import_parquet(sys.argv[1], sys.argv[2], eval(sys.argv[3]))
 
 @pytest.mark.req("RC-05")
 @pytest.mark.parametrize("policy", ["EAGER", "LAZY"])
+@pytest.mark.sampled(2)
 def test_an_import_that_was_killed_is_rolled_back_as_any_write(source, tmp_path, policy):
     """What takes the place of a bootstrap here: with LAZY by a cleaning alone, and by no other writer."""
     path = str(tmp_path / "t")

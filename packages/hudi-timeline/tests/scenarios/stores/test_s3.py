@@ -159,6 +159,7 @@ def wire(s3_server):
 @pytest.mark.parametrize(
     "moment", [".parquet", ".inflight", ".commit.requested", ".marker.", "/.hoodie/.locks/", ".commit HTTP"]
 )
+@pytest.mark.sampled(3)
 def test_a_store_that_goes_away_in_a_write_leaves_the_table_as_it_was(s3_server, bucket, wire, moment):
     whole = make(f"s3://{bucket}/t", storage_options=s3_server.storage_options)
     whole.insert(rows("a", "b"))

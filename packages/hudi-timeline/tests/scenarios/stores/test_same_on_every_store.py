@@ -57,6 +57,7 @@ def pairs(*parts):
 
 
 @pytest.mark.req("SS-01", "SS-02", "SS-05", "SS-06")
+@pytest.mark.sampled(3)
 def test_every_operation(store):
     storage = store.storage()
     write(storage, rows(8), "bulk_insert")
@@ -91,6 +92,7 @@ def test_a_table_is_created_once(store):
     assert content(store.open()) == [("k0", 0)]
 
 
+@pytest.mark.sampled(3)
 def test_queries_of_earlier_states(store):
     storage = store.storage()
     first = write(storage, rows(4), "insert")
@@ -107,6 +109,7 @@ def test_queries_of_earlier_states(store):
     assert some["v"].to_pylist() == [1]
 
 
+@pytest.mark.sampled(3)
 def test_overwriting_gives_a_new_table_or_the_old_one(store):
     storage = store.storage()
     write(storage, rows(8), "insert")
@@ -128,7 +131,7 @@ def crash(at):
     return Faults(Fault(CRASH, operation=CHANGES, nth=at))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6, values=False)
 @pytest.mark.req("RC-01", "SS-06")
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 def test_a_crash_at_any_change_is_mended_by_the_next_writer(store, mode):
@@ -179,6 +182,7 @@ def test_one_of_many_rivals_makes_a_file(store):
 
 
 @pytest.mark.req("CC-01")
+@pytest.mark.sampled(3)
 def test_the_second_of_two_writers_is_told_so(store):
     write(store.storage(), rows(4), "insert")
     config = table_config.load(store.storage())
@@ -215,7 +219,7 @@ def test_tasks_carry_their_storage_elsewhere(store):
 
 @pytest.mark.req("CC-40", "SE-02")
 @pytest.mark.parametrize("moment", ["before the instant", "while it writes"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_a_column_that_another_writer_adds_meanwhile_stays(store, monkeypatch, moment):
     storage = store.storage()
     write(storage, rows(8))

@@ -106,6 +106,7 @@ SERVICES = {
 
 @pytest.mark.req("NEW-22", "IX-11")
 @pytest.mark.parametrize("metadata", ["false", "true"])
+@pytest.mark.sampled(2)
 def test_writes_to_other_buckets_go_on_beside_a_plan_and_all_services_with_them(table, metadata):
     on = {"hoodie.metadata.enable": metadata}
     table.upsert(rows(IDS[:1]), options=on)
@@ -372,6 +373,7 @@ NODE = {"value": 7, "fileIdPrefix": "x", "tag": "REPLACE"}
         (None, UnsupportedError),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_plan_that_contradicts_the_table_is_refused_and_stays(table, extra, error):
     table.resize_buckets(mode="schedule", options=FULL)
     storage, pending, request = request_of(table)

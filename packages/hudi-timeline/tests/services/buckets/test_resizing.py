@@ -92,6 +92,7 @@ def test_each_bucket_splits_by_itself(tmp_path, kind):
     ("kind", "number"),  # of 6: fewer and more, with and without a common divisor
     [("COPY_ON_WRITE", 2), ("COPY_ON_WRITE", 7), ("MERGE_ON_READ", 4), ("MERGE_ON_READ", 1)],
 )
+@pytest.mark.sampled(3)
 def test_an_overwrite_makes_any_number_of_buckets(tmp_path, kind, number):
     table = make(tmp_path / "t", kind, number=6)
     before, at = found(table), table.timeline.completed_writes()[-1].time
@@ -243,6 +244,7 @@ def test_partitions_grow_one_by_one(tmp_path):
 
 @pytest.mark.req("NEW-22")
 @pytest.mark.parametrize("engine", ["SIMPLE", "EXTENDIBLE_HASHING", "CONSISTENT_HASHING"])
+@pytest.mark.sampled(3)
 def test_queries_of_before_and_after_find_each_key(tmp_path, engine):
     table = make(tmp_path / "t", "MERGE_ON_READ", engine)
     at = table.timeline.completed_writes()[-1].time
@@ -272,6 +274,7 @@ def test_queries_of_before_and_after_find_each_key(tmp_path, engine):
 
 @pytest.mark.req("NEW-22")
 @pytest.mark.parametrize("engine", ["SIMPLE", "EXTENDIBLE_HASHING", "CONSISTENT_HASHING"])
+@pytest.mark.sampled(3)
 def test_a_rollback_and_a_restore_take_it_back(tmp_path, engine):
     table = make(tmp_path / "t", "MERGE_ON_READ", engine)
     before, shown, stored = found(table), numbers(table), dict(table.config.properties)
@@ -312,6 +315,7 @@ def grow(table, engine, into, **options):
 
 @pytest.mark.req("NEW-22")
 @pytest.mark.parametrize(("engine", "into"), GROWN)
+@pytest.mark.sampled(3)
 def test_what_apache_hudi_undoes_is_taken_back_by_the_next_write(tmp_path, engine, into):
     """It leaves the properties, and the files of hashing metadata, as the resize made them."""
     table = make(tmp_path / "t", "MERGE_ON_READ", engine)
@@ -345,6 +349,7 @@ def test_what_apache_hudi_undoes_is_taken_back_by_the_next_write(tmp_path, engin
 
 @pytest.mark.req("NEW-22")
 @pytest.mark.parametrize(("engine", "into"), [*GROWN, ("CONSISTENT_HASHING", None)])
+@pytest.mark.sampled(3)
 def test_a_resize_that_is_visible_keeps_its_buckets_whatever_fails_after_it(
     tmp_path, monkeypatch, engine, into
 ):
@@ -444,7 +449,7 @@ def beside(monkeypatch, act):
 @pytest.mark.req("NEW-22")
 @pytest.mark.parametrize("engine", ["SIMPLE", "EXTENDIBLE_HASHING", "CONSISTENT_HASHING"])
 @pytest.mark.parametrize("ids", [IDS[:1], ["zz"]], ids=["update", "insert"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_a_write_that_comes_first_wins(tmp_path, monkeypatch, engine, ids):
     table = make(tmp_path / "t", "MERGE_ON_READ", engine)
     other = HudiTable.open(table.uri)
@@ -473,6 +478,7 @@ def test_a_write_to_another_partition_goes_on(tmp_path, monkeypatch):
 @pytest.mark.req("NEW-22", "IX-30")
 @pytest.mark.parametrize("engine", ["EXTENDIBLE_HASHING", "CONSISTENT_HASHING"])
 @pytest.mark.parametrize("first", ["the write", "the resize"])
+@pytest.mark.sampled(3)
 def test_writes_to_other_buckets_of_the_partition_go_on(tmp_path, monkeypatch, engine, first):
     table = make(tmp_path / "t", "MERGE_ON_READ", engine)
     one = {**FULL, **LAZY, "hoodie.bucket.index.max.num.buckets": "4"}
@@ -545,6 +551,7 @@ def test_a_stale_plan_is_refused(tmp_path):
 @pytest.mark.req("NEW-22")
 @pytest.mark.parametrize("engine", ["EXTENDIBLE_HASHING", "CONSISTENT_HASHING"])
 @pytest.mark.parametrize("by", ["a resize of another bucket", "a first file group"])
+@pytest.mark.sampled(3)
 def test_a_plan_of_other_rings_or_file_groups_is_refused(tmp_path, engine, by):
     off = {"hoodie.compact.inline": "false", "hoodie.clean.automatic": "false"}
     table = make(tmp_path / "t", "MERGE_ON_READ", engine, 8)

@@ -310,7 +310,7 @@ def mor(path, name="t", **properties):
         "FirstValueAvroPayload",
     ],
 )
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(24)
 def test_every_query_answers_the_same_before_and_after(tmp_path, payload, block):
     options = {
         "hoodie.datasource.write.payload.class": f"org.apache.hudi.common.model.{payload}",
