@@ -1,8 +1,8 @@
 """Which cases of a parametrized test CI runs, where all of them take too long: `@pytest.mark.sampled(4)`.
 
-About one of so many, and at least one with each value of each parameter, but of those of which each case has a value of
-its own.  `sampled(4, values=False)` does without the latter, where a case takes many seconds.  The same ones in each run
-and on each worker; the others are `slow`, and belong to the long forms.
+About one of so many, and at least one with each value of each parameter, but of those of which each case has a value
+of its own; `sampled(4, values=False)` does without the latter, where a case takes many seconds.  The same ones in each
+run and on each worker; the others are `slow`, and belong to the long forms.
 """
 
 from __future__ import annotations

@@ -44,6 +44,7 @@ from hudi_spark.reading.parquet_scan import base_files, beyond_bounds, lacks_fil
 from hudi_spark.reading.partition_columns import partition_columns
 from hudi_spark.reading.read_tasks import ReadFiles, Task, grouped
 from hudi_spark.reading.user_schema import UserSchema
+from hudi_spark.runtime.java_names import keep_names
 from hudi_spark.runtime.options import merged, session_options, table_path, take_option
 from hudi_spark.runtime.python_workers import Work, in_workers
 from hudi_spark.types import promoted, to_spark_schema, to_spark_type
@@ -99,6 +100,7 @@ def load_frame(
     Raises:
         NotAHudiTableError, UnsupportedError, OptionError ...: the errors of `HudiTable.read`.
     """
+    keep_names(spark)
     uri, given = _base_path(spark, path, merged(session_options(spark), options))
     config = parse_read_options(without_hadoop_options(given))
     table = HudiTable.open(uri, options=hadoop_options(given))

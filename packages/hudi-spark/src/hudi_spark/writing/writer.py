@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from hudi_format.errors import UnsupportedError
 from hudi_format.storage.hadoop_options import hadoop_options, without_hadoop_options
 from hudi_format.storage.open import open_storage
+from hudi_spark.runtime.java_names import keep_names
 from hudi_spark.runtime.options import merged, session_options, table_path, with_partition_by
 from hudi_spark.writing.engine import SparkEngine
 from hudi_timeline.options.write_options import OVERWRITE_MODE
@@ -50,6 +51,7 @@ def save_frame(
             remedy="omit it; hoodie.bulkinsert.sort.mode and the table's partitions determine the layout.",
         )
     spark = frame.sparkSession
+    keep_names(spark)
     given = merged(session_options(spark), with_partition_by(options, partition_by))
     if mode is not None and mode.lower() == OVERWRITE:
         # What Apache Hudi's option says where it is not given.
