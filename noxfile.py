@@ -289,7 +289,8 @@ def soak(session: nox.Session) -> None:
     without a JVM, 10 on Spark, 200 histories of partitions inside of partitions, ten minutes of readers beside a
     writer that cleans."""
     _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, *ENGINES)
-    _pytest(session, *(f"packages/{p}/tests" for p in PACKAGES), "-m", "slow", "--timeout=3600")
+    sampled = (*(f"packages/{p}/tests" for p in PACKAGES), "tests/golden")
+    _pytest(session, *sampled, "-m", "slow", "--timeout=3600")
     # Tests that go further where they are told to.
     further = [
         path
