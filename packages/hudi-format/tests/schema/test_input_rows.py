@@ -151,6 +151,35 @@ def test_a_time_of_day_among_dates_is_refused(data):
         as_reader(data)
 
 
+AWARE = HOUR.replace(tzinfo=dt.timezone(dt.timedelta(hours=2)))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "what"),
+    [(HOUR, AWARE, "has a time zone, and values before it have none"), (AWARE, HOUR, "has no time zone")],
+    ids=["a zone later", "no zone later"],
+)
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda *v: {"d": [None, *v]},
+        lambda *v: [{}, *({"d": x} for x in v)],
+        lambda *v: {"d": [[], *([None, x] for x in v)]},
+        lambda *v: {"d": [None, *({"x": x} for x in v)]},
+        lambda *v: pd.DataFrame({"d": pd.Series([pd.NaT, *v], dtype=object)}),
+    ],
+    ids=["columns", "rows", "lists", "structs", "pandas"],
+)
+def test_moments_with_and_without_a_zone_are_no_column(rows, first, second, what):
+    with pytest.raises(SchemaError, match=rf"in row 2 \(counted from 0\) {what}"):
+        as_reader(rows(first, second))
+
+
+def test_moments_of_several_zones_are_one_column():
+    data = {"d": [AWARE, None, AWARE.astimezone(dt.UTC)]}
+    assert as_reader(data)["d"].to_pylist() == [AWARE, None, AWARE]
+
+
 def test_midnights_among_dates_are_dates():
     midnight = dt.datetime(2020, 1, 2)
     for data in (

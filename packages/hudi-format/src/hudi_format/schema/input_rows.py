@@ -131,7 +131,7 @@ def _frame(frame: Any, known: Callable[[], pa.Schema | None] | None) -> pa.Table
     odd = [n for n in objects if isinstance(_first(frame[n]), (list, tuple, Mapping))]
     table = pa.Table.from_pandas(frame.drop(columns=odd) if odd else frame, preserve_index=False)
     for name in set(objects) - set(odd):
-        if pt.is_date(table.column(name).type):
+        if pt.is_temporal(table.column(name).type):
             _refuse_lost_times(name, list(frame[name]), table.column(name).type)
     made = {name: _column(name, [None if _is_nan(v) else v for v in frame[name]], known) for name in odd}
     if len(odd) == len(frame.columns):
@@ -198,33 +198,45 @@ def _in_units_of_arrow(values: np.ndarray) -> np.ndarray:
 
 
 def _refuse_lost_times(name: str, values: Sequence[Any], kind: pa.DataType) -> None:
-    """Raise SchemaError for a time of day among dates, which Arrow leaves out."""
-    if not _has_dates(kind):
+    """Raise SchemaError for a time of day among dates, which Arrow leaves out, and for moments with and without a zone,
+    of which it takes the latter for times of UTC or the former's zone away."""
+    if not _has_times(kind):
         return
-    row = next((n for n, v in enumerate(values) if _loses_time(v, kind)), None)
-    if row is not None:
-        raise SchemaError(
-            f"the rows do not form a table: column {name}: {values[row]!r:.80} in row {row:,} (counted from 0) has a "
-            "time of day, and values before it are dates",
-            remedy="give each column values of one type.",
-            column=name,
-            row=row,
-            value=values[row],
-        )
+    for row, value in enumerate(values):
+        lost = _lost(value, kind)
+        if lost:
+            raise SchemaError(
+                f"the rows do not form a table: column {name}: {value!r:.80} in row {row:,} (counted from 0) {lost}",
+                remedy="give each column values of one type.",
+                column=name,
+                row=row,
+                value=value,
+            )
 
 
-def _has_dates(kind: pa.DataType) -> bool:
-    return pt.is_date(kind) or any(_has_dates(kind.field(n).type) for n in range(kind.num_fields))
+def _has_times(kind: pa.DataType) -> bool:
+    if pt.is_date(kind) or pt.is_timestamp(kind):
+        return True
+    return any(_has_times(kind.field(n).type) for n in range(kind.num_fields))
 
 
-def _loses_time(value: Any, kind: pa.DataType) -> bool:
-    if pt.is_date(kind):
-        return isinstance(value, datetime) and value == value and value.time() != time()  # NaT is not itself
-    if pt.is_struct(kind):
-        return isinstance(value, Mapping) and any(_loses_time(value.get(f.name), f.type) for f in kind)
-    if pt.is_list(kind):
-        return isinstance(value, (list, tuple)) and any(_loses_time(v, kind.value_type) for v in value)
-    return False
+def _lost(value: Any, kind: pa.DataType) -> str | None:
+    """What a column of a type has not of a value, which may be nested."""
+    if isinstance(value, datetime):
+        if value != value:  # NaT
+            return None
+        if pt.is_date(kind) and value.time() != time():
+            return "has a time of day, and values before it are dates"
+        if pt.is_timestamp(kind) and (value.tzinfo is None) != (kind.tz is None):
+            if kind.tz is None:
+                return "has a time zone, and values before it have none"
+            return "has no time zone, and values before it have one"
+    elif pt.is_struct(kind):
+        if isinstance(value, Mapping):
+            return next((lost for f in kind if (lost := _lost(value.get(f.name), f.type))), None)
+    elif pt.is_list(kind) and isinstance(value, (list, tuple)):
+        return next((lost for v in value if (lost := _lost(v, kind.value_type))), None)
+    return None
 
 
 def _mixed(name: str, values: Sequence[Any], kind: pa.DataType | None) -> SchemaError:
