@@ -64,12 +64,9 @@ def to_arrow_type(kind: T.DataType, column: str = "") -> pa.DataType:
     if isinstance(kind, T.MapType):
         value = to_arrow_type(kind.valueType, f"{column}.value")
         key = to_arrow_type(kind.keyType, f"{column}.key")
-        return pa.map_(
-            pa.string()
-            if pa.types.is_null(key)
-            else key,  # of map(), which has no keys: those of tables are text
-            _field("value", value, kind.valueContainsNull),
-        )
+        if pa.types.is_null(key):
+            key = pa.string()  # of map(), which has no keys: those of tables are text
+        return pa.map_(key, _field("value", value, kind.valueContainsNull))
     if isinstance(kind, T.StructType):
         return pa.struct([_arrow_field(f, f"{column}.{f.name}") for f in kind.fields])
     if isinstance(kind, T.UserDefinedType):

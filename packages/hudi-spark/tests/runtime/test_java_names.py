@@ -5,6 +5,7 @@ from py4j.java_gateway import GatewayClient, JavaClass
 from py4j.protocol import Py4JError
 from pyspark.sql import functions as F
 
+from hudi_spark.runtime import java_names
 from hudi_spark.runtime.java_names import keep_names
 
 
@@ -68,3 +69,14 @@ def test_a_session_that_is_made_anew_keeps_them(session):
     keep_names(other)
     assert other._jvm.org is before
     assert isinstance(session._jvm._gateway_client, GatewayClient)
+
+
+def test_of_a_pyspark_without_such_classes_they_are_asked_for_once(session, asked, monkeypatch):
+    kept = vars(session._jvm)
+    for name in (*java_names._CLASSES, "org"):
+        monkeypatch.delitem(kept, name, raising=False)
+    monkeypatch.setattr(java_names, "_CLASSES", ("NoSuchClass", "PythonUtils"))
+    for times in (2, 0):
+        asked.clear()
+        keep_names(session)
+        assert len(asked) == times

@@ -34,14 +34,13 @@ def keep_names(spark: SparkSession) -> None:
     That one is none is asked again each time, as is the value of a field.
     """
     jvm: Any = getattr(spark, "_jvm", None)
-    if jvm is None or "functions" in vars(jvm):
+    if jvm is None or "org" in vars(jvm):
         return
-    for name in reversed(
-        _CLASSES
-    ):  # the one that is looked for is set last, so that another thread sees all or asks
+    for name in _CLASSES:
         found = getattr(jvm, name)
-        if isinstance(found, JavaClass):
+        if isinstance(found, JavaClass):  # else this PySpark has no such class, and the answer is a package
             setattr(jvm, name, _KeptClass(found._fqn, found._gateway_client))
+    # Last, as it says that all are there.
     jvm.org = _KeptPackage("org", jvm._gateway_client, jvm._id)
 
 
