@@ -59,3 +59,10 @@ def test_rows_come_in_the_order_of_their_keys():
 def test_as_many_least_as_greatest_keys_are_asked_for():
     with pytest.raises(ValueError, match="1 least and 2 greatest"):
         keys_in_ranges(pa.array(["a"]), pa.array(["a"]), pa.array(["a", "b"]))
+
+
+@pytest.mark.req("IX-20")
+def test_numbers_are_refused_as_the_order_of_their_texts_is_another():
+    numbers = pa.array([5, 10])
+    with pytest.raises(TypeError, match="expected a text column, got int64"):
+        keys_in_ranges(numbers, pa.array([3]), pa.array([12]))

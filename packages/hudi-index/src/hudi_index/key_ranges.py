@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.text_buffers import one_text_array
 from hudi_index.hashing.java import ORDERS_PART
 
 
@@ -63,6 +64,7 @@ def keys_in_ranges(
         low, high: least and greatest key of each range, included; null where a range is not known: it admits all.
 
     Raises:
+        TypeError: other columns than texts, whose order would not be that of their values.
         ValueError: not as many of one as of the other.
     """
     if len(low) != len(high):
@@ -81,8 +83,7 @@ def keys_in_ranges(
 
 
 def _one(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
-    one = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    return one.cast(pa.large_string())
+    return one_text_array(texts).cast(pa.large_string())
 
 
 def _before(keys: pa.Array, bounds: pa.Array, *, equal: bool) -> np.ndarray:

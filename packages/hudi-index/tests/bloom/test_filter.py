@@ -238,6 +238,13 @@ def test_null_and_empty_keys_are_no_keys():
         assert f.to_base64() == before
 
 
+@pytest.mark.parametrize("bad", [["a", None], [None, ""], ["", "b", None, None]])
+def test_each_key_that_is_none_counts_once(bad):
+    none = sum(not key for key in bad)
+    with pytest.raises(RecordKeyError, match=f"{none} keys are null or empty"):
+        BloomFilter.create("SIMPLE", 10, 0.01).add(pa.array(bad))
+
+
 def test_other_columns_than_text_are_refused():
     with pytest.raises(TypeError, match="int64"):
         BloomFilter.create().add(pa.array([1]))

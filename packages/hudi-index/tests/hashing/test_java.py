@@ -11,8 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hudi_index import BloomFilter, keys_in_ranges, ring_hashes
 from hudi_index.hashing import _java
-from hudi_index.hashing.java import ORDERS_PART, bucket_ids, java_hash, min_max, orders_part, text_bounds
+from hudi_index.hashing.java import (
+    ORDERS_PART,
+    bucket_ids,
+    crc32,
+    java_hash,
+    min_max,
+    orders_part,
+    text_bounds,
+)
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -159,6 +168,56 @@ def test_buckets_agree_with_the_reference(keys, fields, buckets):
 def test_impossible_bucket_counts_are_refused(buckets):
     with pytest.raises(ValueError):
         bucket_ids(pa.array(["a"]), ["id"], buckets)
+
+
+@pytest.mark.parametrize("number", [2.5, "4", None])
+def test_a_number_of_buckets_is_a_whole_number(number):
+    with pytest.raises(TypeError):
+        bucket_ids(pa.array(["a"]), ["id"], number)
+
+
+def test_one_hash_field_may_stand_for_itself():
+    keys = pa.array(["id:1,x:2", "id:7,x:2"])
+    assert bucket_ids(keys, "id", 64).equals(bucket_ids(keys, ["id"], 64))
+
+
+FUNCTIONS = {
+    "java_hash": java_hash,
+    "min_max": min_max,
+    "bucket_ids": lambda a: bucket_ids(a, ["id"], 7),
+    "ring_hashes": lambda a: ring_hashes(a, ["id"]),
+    "crc32": crc32,
+    "keys_in_ranges": lambda a: keys_in_ranges(a, a, a).counts.tolist(),
+    "might_contain": BloomFilter.create("SIMPLE", 10, 0.01).might_contain,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    "other", [["a"], "a", np.array(["a"]), pa.array([1]), pa.array([b"a"]), pa.array([["a"]])]
+)
+def test_what_is_no_text_column_is_refused_by_every_function(name, other):
+    with pytest.raises(TypeError, match="expected a text column"):
+        FUNCTIONS[name](other)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_text_counts_alike_in_every_encoding(name):
+    function, texts = FUNCTIONS[name], pa.array(["x", "a", "a", None, "", "é", "\U0001f600"]).slice(1)
+    views = texts.cast(pa.string_view())
+    encodings = [
+        texts.cast(pa.large_string()),
+        views,
+        texts.dictionary_encode(),
+        pc.run_end_encode(texts),
+        pa.chunked_array([texts[:2], texts[2:]]),
+        pa.chunked_array([views[:0], views]),
+    ]
+
+    def plain(found):
+        return found.to_pylist() if hasattr(found, "to_pylist") else found
+
+    assert all(plain(function(e)) == plain(function(texts)) for e in encodings)
 
 
 texts_near_the_surrogates = st.text(

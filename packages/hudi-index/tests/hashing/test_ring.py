@@ -118,6 +118,17 @@ def test_rows_without_a_ring_are_refused(rings):
         ring_places(np.array([1], dtype=np.int32), rings)
 
 
+def test_values_of_a_ring_ascend():
+    with pytest.raises(ValueError, match="do not ascend"):
+        ring_places(np.array([1], dtype=np.int32), [[3], [1, 9, 7]], np.array([1]))
+    assert ring_places(np.array([4], dtype=np.int32), [[3, 7], [1, 9]], np.array([1])).tolist() == [1]
+
+
+def test_a_null_has_no_place():
+    with pytest.raises(TypeError, match="without nulls"):
+        ring_places(ring_hashes(pa.array(["a", None]), ["id"]), [[3, 7]])
+
+
 @pytest.mark.parametrize("offsets", [[0, 9], [-1, 2], [2, 1]])
 def test_the_kernel_refuses_offsets_that_leave_the_data(offsets):
     data, given = np.zeros(4, np.uint8), np.array(offsets, np.int64)

@@ -99,3 +99,20 @@ def test_a_dry_run_refuses_what_the_write_refuses(spark, tmp_path):
     with pytest.raises(OrderingValueError):
         hudi_spark.dry_run(frame, path, options=options("SIMPLE"))
     assert files_of(path) == before
+
+
+@pytest.mark.req("NEW-07", "IX-08", "IX-12")
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "RECORD_INDEX"])
+def test_records_that_move_are_deleted_and_inserted_in_a_dry_run_too(spark, tmp_path, index):
+    path = str(tmp_path / "t")
+    made(path, index)
+    moving = {**options(index), "hoodie.record.index.update.partition.path": "true"}
+    # Two stay in their partition, three go to the other one, and one is new.
+    rows = [
+        ("k000", "p0", 2),
+        ("k001", "p1", 2),
+        *((k, "p0", 2) for k in ("k003", "k005", "k007")),
+        ("n", "p1", 2),
+    ]
+    said = hudi_spark.dry_run(spark.createDataFrame(rows, DDL), path, options=moving)
+    assert (said.inserted, said.updated, said.deleted) == (4, 2, 3)

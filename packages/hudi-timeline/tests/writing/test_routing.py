@@ -34,6 +34,27 @@ OPERATIONS = {
 }
 
 
+@pytest.mark.req("NEW-07", "IX-06", "IX-08", "IX-12")
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_INDEX"])
+def test_a_dry_run_counts_records_that_move_to_another_partition_as_the_write_does(path, index, table_type):
+    options = {"hoodie.index.type": index, "hoodie.metadata.record.index.enable": "true"}
+    options |= {f"hoodie.{i}.index.update.partition.path": "true" for i in ("simple", "bloom", "record")}
+    rows = [{"id": str(n), "city": ("oslo", "pune")[n % 2]} for n in range(6)]
+    write_hudi(path, rows, key="id", partition_by="city", table_type=table_type, options=options)
+    table = HudiTable.open(path, options=options)
+    moving = [
+        {"id": "0", "city": "pune"},
+        {"id": "2", "city": "pune"},
+        {"id": "4", "city": "oslo"},
+        {"id": "9", "city": "oslo"},
+    ]
+    said = table.upsert(moving, dry_run=True)
+    done = table.upsert(moving)
+    assert (said.inserted, said.updated, said.deleted) == (3, 1, 2)
+    assert (done.inserted, done.updated, done.deleted) == (3, 1, 2)
+
+
 @pytest.mark.req("NEW-07", "NEW-08")
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("operation", OPERATIONS)

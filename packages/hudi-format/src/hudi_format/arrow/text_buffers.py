@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_format.arrow.sizes import size_of
 
@@ -39,8 +40,12 @@ def text_chunks(array: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
     """The chunks of a text column, each a string or large_string array.
 
     Raises:
-        TypeError: a column that is not text (string of any layout, or a dictionary of strings).
+        TypeError: a column that is not text (string of any layout, or a dictionary or runs of strings).
     """
+    if not isinstance(array, pa.Array | pa.ChunkedArray):
+        raise TypeError(
+            f"expected a text column (a pyarrow Array or ChunkedArray), got {type(array).__name__}"
+        )
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     return [_plain(chunk) for chunk in chunks]
 
@@ -84,6 +89,8 @@ def _plain(array: pa.Array) -> pa.Array:
         return array
     if pa.types.is_dictionary(kind):
         return _plain(array.dictionary_decode())
+    if pa.types.is_run_end_encoded(kind):
+        return _plain(pc.run_end_decode(array))
     if pa.types.is_string_view(kind) or pa.types.is_null(kind):
         return array.cast(pa.string())
     raise TypeError(f"expected a text column, got {kind}")

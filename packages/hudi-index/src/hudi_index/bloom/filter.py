@@ -138,9 +138,11 @@ class BloomFilter:
         for chunk in text_chunks(keys):
             buffers = text_buffers(chunk)
             n = buffers.rows
-            lengths = np.diff(buffers.offsets)
-            if buffers.valid is not None or (n and not lengths.all()):
-                raise RecordKeyError(f"{chunk.null_count + int((lengths == 0).sum())} keys are null or empty")
+            none = np.diff(buffers.offsets) == 0
+            if buffers.valid is not None:
+                none |= buffers.valid == 0
+            if none.any():
+                raise RecordKeyError(f"{int(none.sum())} keys are null or empty")
             start = 0
             while start < n:
                 start += self._fill(buffers.data, buffers.offsets, start, n - start)

@@ -6,12 +6,13 @@ its answers and with the file ids of the golden tables.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from hudi_format.arrow.text_buffers import text_buffers, text_chunks
+from hudi_format.arrow.text_buffers import TextBuffers, text_buffers, text_chunks
 from hudi_index.hashing._crc import crc32_of
 
 try:
@@ -34,7 +35,9 @@ def java_hash(array: pa.Array | pa.ChunkedArray) -> pa.Int32Array:
     return pa.concat_arrays(out) if out else pa.array([], pa.int32())
 
 
-def bucket_ids(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str], num_buckets: int) -> pa.Int32Array:
+def bucket_ids(
+    keys: pa.Array | pa.ChunkedArray, fields: str | Sequence[str], num_buckets: int
+) -> pa.Int32Array:
     """Bucket of each record key in a simple bucket index, 0 .. num_buckets - 1; null for null.
 
     Args:
@@ -44,11 +47,12 @@ def bucket_ids(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str], num_buck
         num_buckets: `hoodie.bucket.index.num.buckets`.
 
     Raises:
+        TypeError: keys that are no texts, or a number that is none.
         ValueError: no bucket.
     """
-    if not 1 <= num_buckets < 2**31:
+    if not 1 <= operator.index(num_buckets) < 2**31:
         raise ValueError(f"the number of buckets must be between 1 and 2^31 - 1, not {num_buckets}")
-    names = text_buffers(pa.array(fields, pa.string()))
+    names = field_names(fields)
     out = []
     for chunk in text_chunks(keys):
         data, offsets, valid = text_buffers(chunk)
@@ -56,6 +60,11 @@ def bucket_ids(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str], num_buck
         _java.bucket_ids(data, offsets, names.data, names.offsets, num_buckets, ids)
         out.append(pa.array(ids, mask=None if valid is None else valid == 0))
     return pa.concat_arrays(out) if out else pa.array([], pa.int32())
+
+
+def field_names(fields: str | Sequence[str]) -> TextBuffers:
+    """Names of hash fields for the kernels; one name may stand for itself."""
+    return text_buffers(pa.array([fields] if isinstance(fields, str) else fields, pa.string()))
 
 
 def min_max(array: pa.Array | pa.ChunkedArray) -> tuple[str, str] | None:
@@ -118,7 +127,7 @@ def crc32(keys: pa.StringArray | pa.ChunkedArray) -> pa.UInt32Array:
     if isinstance(keys, pa.ChunkedArray):
         parts = [crc32(chunk) for chunk in keys.chunks]
         return pa.concat_arrays(parts) if parts else pa.array([], pa.uint32())
-    array = keys if pa.types.is_string(keys.type) else keys.cast(pa.string())
+    array = text_chunks(keys)[0].cast(pa.string())
     n = len(array)
     out = np.zeros(n, dtype=np.uint32)
     if n:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_format.arrow.text_buffers import text_buffers, text_chunks
+from hudi_index.hashing.java import field_names
 
 try:
     from hudi_index.hashing import _ring
@@ -21,7 +22,7 @@ except ImportError as e:
     ) from e
 
 
-def ring_hashes(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str]) -> pa.Int32Array:
+def ring_hashes(keys: pa.Array | pa.ChunkedArray, fields: str | Sequence[str]) -> pa.Int32Array:
     """Hash of each record key for consistent hashing, 0 .. 2^31 - 1; null for null.
 
     Args:
@@ -29,7 +30,7 @@ def ring_hashes(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str]) -> pa.I
         fields: the hash fields (`hoodie.bucket.index.hash.field`), by default the record key fields.  Values are
             joined in the order of the key.
     """
-    names = text_buffers(pa.array(fields, pa.string()))
+    names = field_names(fields)
     out = []
     for chunk in text_chunks(keys):
         data, offsets, valid = text_buffers(chunk)
@@ -50,12 +51,19 @@ def ring_places(
         codes: per hash, the number of its ring; the only one if not given.
 
     Raises:
-        ValueError: a ring without nodes, or a hash without a ring.
+        TypeError: hashes that are no integers, as nulls are none.
+        ValueError: a ring without nodes or whose values do not ascend, or a hash without a ring.
     """
+    hashes = np.asarray(hashes)
+    if len(hashes) and hashes.dtype.kind not in "iu":
+        raise TypeError(f"expected hashes without nulls, got {hashes.dtype}")
     if codes is None:
         codes = np.zeros(len(hashes), dtype=np.int32)
     starts = np.cumsum([0, *(len(values) for values in rings)], dtype=np.int64)
     joined = np.array([v for values in rings for v in values], dtype=np.int32)
+    falls = np.flatnonzero(joined[1:] < joined[:-1]) + 1
+    if not np.isin(falls, starts).all():
+        raise ValueError("the values of a ring do not ascend")
     out = np.empty(len(hashes), dtype=np.int32)
     _ring.places(
         np.ascontiguousarray(hashes, dtype=np.int32),

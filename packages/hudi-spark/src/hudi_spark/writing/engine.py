@@ -415,12 +415,14 @@ class SparkEngine:
             return [ProfileRow(p, "", n) for p, n in frame.counts.items()]
         if frame.groups is not None and frame.buckets is not None:
             return [ProfileRow(p, frame.groups[p, b], n) for (p, b), n in frame.buckets.items()]
-        left = F.col(LEFT).cast("long") if LEFT in frame.rows.columns else F.lit(0)
-        counted = frame.rows.groupBy(PARTITION_PATH, FILE_ID).agg(F.count(F.lit(1)), F.sum(left))
+        left, moved = (F.col(n).cast("long") if n in frame.rows.columns else F.lit(0) for n in (LEFT, MOVED))
+        counted = frame.rows.groupBy(PARTITION_PATH, FILE_ID).agg(
+            F.count(F.lit(1)), F.sum(left), F.coalesce(F.sum(moved), F.lit(0))
+        )
         found = self._run(counted.collect, "tag")
         if self._lookup is not None:
             self._lookup.left = sum(r[3] for r in found)
-        return [ProfileRow(r[0], r[1], r[2]) for r in found]
+        return [ProfileRow(r[0], r[1], r[2], r[4] if r[1] else 0) for r in found]
 
     # --- write ---------------------------------------------------------------------------------------
 

@@ -36,7 +36,15 @@ from hudi_format.schema.meta_fields import COMMIT_SEQNO, FILE_NAME, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.hashing.java import crc32
 from hudi_index.lookup import LookupCount, LookupTask
-from hudi_index.tagging import check_files, deleted_rows, refuse_changed, rows_by_code, stated_group, tag_rows
+from hudi_index.tagging import (
+    MOVED,
+    check_files,
+    deleted_rows,
+    refuse_changed,
+    rows_by_code,
+    stated_group,
+    tag_rows,
+)
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.services.compaction.slice_tasks import Task, run_on_threads
 from hudi_timeline.validation.row_rules import LocalScreened, Screening
@@ -230,9 +238,13 @@ class LocalEngine:
         fresh = np.bincount(frame.codes[free], minlength=len(frame.partitions))
         known = np.bincount(frame.location[~free], minlength=len(frame.files))
         out = [ProfileRow(p, "", int(n)) for p, n in zip(frame.partitions, fresh, strict=True) if n]
-        for (code, file_id), n in zip(frame.files, known, strict=True):
+        moved = np.zeros(len(frame.files), dtype=np.int64)
+        if MOVED in frame.rows.schema.names:
+            going = pc.fill_null(frame.rows.column(MOVED), False).to_numpy()
+            moved = np.bincount(frame.location[going], minlength=len(frame.files))
+        for (code, file_id), n, gone in zip(frame.files, known, moved, strict=True):
             if n:
-                out.append(ProfileRow(frame.partitions[code], file_id, int(n)))
+                out.append(ProfileRow(frame.partitions[code], file_id, int(n), int(gone)))
         return out
 
     def write(self, frame: LocalFrame, context: WriteContext, routing: Routing) -> list[WriteStat]:

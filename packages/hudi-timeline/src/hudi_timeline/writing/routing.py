@@ -250,18 +250,18 @@ def _rewritten(stats: Sequence[WriteStat], sizes: Mapping[tuple[str, str], int])
 
 def _planned(profile: Sequence[ProfileRow], routing: Routing, *, deletes: bool) -> list[WriteStat]:
     """A statistic for each file that would be written."""
-    known = {(r.partition, r.file_id): r.rows for r in profile if r.file_id}
+    known = {(r.partition, r.file_id): r for r in profile if r.file_id}
     stats = []
     for bucket in routing.buckets:
-        group = (bucket.partition, bucket.file_id)
-        stored = 0 if bucket.kind == CREATE else known.get(group, 0)
+        found = None if bucket.kind == CREATE else known.get((bucket.partition, bucket.file_id))
+        stored, moved = (0, 0) if found is None else (found.rows, found.moved)
         stats.append(
             WriteStat(
                 bucket.file_id, "", bucket.partition,
                 prev_commit="null" if bucket.kind == CREATE else bucket.base_instant,
                 num_inserts=bucket.expected_rows - stored,
-                num_update_writes=0 if deletes else stored,
-                num_deletes=stored if deletes else 0,
+                num_update_writes=0 if deletes else stored - moved,
+                num_deletes=stored if deletes else moved,
                 extra={"logVersion": "1"} if bucket.kind == APPEND else {},
             )
         )  # fmt: skip

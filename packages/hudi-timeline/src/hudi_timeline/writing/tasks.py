@@ -203,11 +203,16 @@ class Routing:
 
 @dataclass(frozen=True, slots=True)
 class ProfileRow:
-    """Number of incoming rows for a file group; `file_id` "" for new keys."""
+    """Number of incoming rows for a file group; `file_id` "" for new keys.
+
+    Attributes:
+        moved: of these, rows that take a record away from it, which moves to another partition.
+    """
 
     partition: str
     file_id: str
     rows: int
+    moved: int = 0
 
 
 @dataclass(frozen=True, slots=True)
