@@ -101,6 +101,14 @@ def test_no_guarantee_keeps():
     ]
 
 
+@pytest.mark.req("QR-10")
+def test_a_guarantee_of_which_the_filter_cannot_be_computed_decides_nothing():
+    whole = pc.field("x").cast(pa.int64()) == 3
+    x = pc.field("x")
+    fixed = [x == 3.0, x == math.nan, None, x == 4.0, x == 2.5]
+    assert may_match(whole, fixed, pa.schema([("x", pa.float64())])) == [True, True, True, False, True]
+
+
 def test_row_groups_of_a_column_that_the_filter_names_by_another_type_are_kept(tmp_path):
     storage = open_storage(str(tmp_path))
     pq.write_table(pa.table({"n": pa.array(range(8), pa.int32())}), tmp_path / "f.parquet", row_group_size=2)

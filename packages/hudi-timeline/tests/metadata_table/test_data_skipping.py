@@ -9,9 +9,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_format.errors import LibraryError
 from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.storage.open import open_storage
 from hudi_index.metadata_table.records import schema_of
+from hudi_timeline import HudiTable, write_hudi
 from hudi_timeline.metadata_table import data_skipping
 from hudi_timeline.metadata_table.data_skipping import DataSkipping, Skipped, admitted
 
@@ -230,3 +232,24 @@ def test_a_file_in_doubt_whose_footer_cannot_be_read_is_left_to_the_reader(monke
     assert skipping(*args).by == {"f.parquet": "column_stats"}
     found = skipping(*args, meanwhile)
     assert (found.by, found.warnings) == ({}, ())
+
+
+@pytest.mark.req("QR-10")
+@pytest.mark.parametrize("skipping", ["false", "true"])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_filter_that_fails_of_values_that_no_row_has_is_answered(tmp_path, table_type, skipping):
+    options = {"hoodie.metadata.enable": "true", "hoodie.metadata.index.column.stats.enable": "true"}
+    rows = [{"id": str(n), "city": ("1", "2", "sf")[n % 3], "fare": float(n)} for n in range(6)]
+    path = str(tmp_path)
+    write_hudi(path, rows, key="id", partition_by="city", table_type=table_type, options=options)
+    table = HudiTable.open(path)
+
+    def scan(filter):
+        return table.read(filter=filter, options={"hoodie.enable.data.skipping": skipping, **options})
+
+    # Statistics leave NaN out, so that each file may have it, of which there is no whole number.
+    whole = scan(pc.field("fare").cast(pa.int64()) > 2)
+    assert sorted(whole.to_arrow().column("id").to_pylist()) == ["3", "4", "5"]
+    assert not any(whole.explain(prove=True).files.column("missed").drop_null().to_pylist())
+    with pytest.raises(LibraryError, match="could not evaluate the filter"):
+        scan(pc.field("city").cast(pa.int64()) > 1).to_arrow()

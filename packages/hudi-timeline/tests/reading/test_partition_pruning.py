@@ -1,6 +1,7 @@
 """Pruning never drops what a filter keeps."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -48,6 +49,15 @@ def test_partitions_whose_values_cannot_match_are_dropped(filter, kept):
     for told in (True, False):  # by the values of all paths at once, and path by path
         keep = pruner(filter, told=told).keep(paths)
         assert [p for p, k in zip(paths, keep, strict=True) if k] == kept
+
+
+@pytest.mark.req("QR-11")
+@pytest.mark.parametrize("told", [True, False])
+def test_a_value_of_which_the_filter_cannot_be_computed_drops_nothing(told):
+    filter = pc.field("city").cast(pa.int64()) > 3
+    kept = pruner(filter, told=told).keep(["sf/1", "5/1", "2/1"])
+    assert kept[:2] == [True, True]
+    assert pruner(filter, told=told).keep(["5/1", "2/1"]) == [True, False]
 
 
 def test_a_path_that_says_no_values_is_kept():

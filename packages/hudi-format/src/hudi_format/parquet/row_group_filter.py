@@ -27,7 +27,22 @@ _MOST_FLOATS = 4
 def may_match(
     filter: pc.Expression, guarantees: Sequence[pc.Expression | None], schema: pa.Schema
 ) -> list[bool]:
-    """Whether each guarantee may be consistent with the filter; None guarantees nothing."""
+    """Whether each guarantee may be consistent with the filter; None guarantees nothing.
+
+    Arrow computes what a guarantee fixes, which may fail (`cast(x, int64)` of NaN) where no row has such a value: then
+    it decides nothing.
+    """
+    try:
+        return _may_match(filter, guarantees, schema)
+    except pa.ArrowException:
+        if len(guarantees) == 1:
+            return [True]
+    return [may_match(filter, [g], schema)[0] for g in guarantees]
+
+
+def _may_match(
+    filter: pc.Expression, guarantees: Sequence[pc.Expression | None], schema: pa.Schema
+) -> list[bool]:
     # Its import takes as long as that of pyarrow, and brings pandas where that is installed.
     import pyarrow.dataset as ds
     import pyarrow.fs as pafs

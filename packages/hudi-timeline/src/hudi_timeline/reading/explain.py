@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from hudi_format.file_slice.base_rows import filtered
 from hudi_timeline.display.html_view import rows_view, titled
 from hudi_timeline.reading.cdc_task import ChangeTask
 from hudi_timeline.reading.plan import ScanSource
@@ -84,7 +85,7 @@ def missed_rows(source: ScanSource, tasks: Sequence[Task], every: Sequence[Task]
         same = task is not None and (isinstance(task, ChangeTask) or task.path == _path(whole))
         if isinstance(whole, ChangeTask) or (task is not None and same and not _leaves_out(task)):
             continue
-        match = whole.to_table().filter(predicate.expression).num_rows
+        match = filtered(whole.to_table(), predicate.expression).num_rows
         out[whole.path] = match - (0 if task is None else task.to_table().num_rows)
     return out
 

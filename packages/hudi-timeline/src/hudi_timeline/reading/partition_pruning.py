@@ -207,7 +207,7 @@ class PartitionPruner:
 def _passing(
     paths: list[str], columns: Sequence[PartitionColumn], told: Sequence[Predicate]
 ) -> Sequence[int] | None:
-    """Numbers of paths that pass all predicates; None where a value does not fit its type."""
+    """Numbers of paths that pass all predicates; None where a value is not of its type, or they cannot be computed of it."""
     if not told or not paths:
         return range(len(paths))
     try:
@@ -220,7 +220,10 @@ def _passing(
     if filter is None:
         return range(len(paths))
     numbered = values.table.append_column("", integers(np.arange(len(paths))))
-    found: list[int] = filtered(numbered, filter).column("").to_pylist()
+    try:
+        found: list[int] = filtered(numbered, filter).column("").to_pylist()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        return None  # of a value that no row that is read need have
     return found
 
 
