@@ -207,7 +207,7 @@ class PartitionPruner:
 def _passing(
     paths: list[str], columns: Sequence[PartitionColumn], told: Sequence[Predicate]
 ) -> Sequence[int] | None:
-    """Numbers of paths that pass all predicates; None where a value is not of its type, or they cannot be computed of it."""
+    """Numbers of paths that pass all predicates; None where a value is not of its type, or they fail of it."""
     if not told or not paths:
         return range(len(paths))
     try:
