@@ -207,6 +207,7 @@ CALLS: tuple[tuple[str, str, dict[str, str]], ...] = (
             "writing/operation.py": "keys that are known just before a write begins; when it was completed",
             "validation/quarantine.py": "another table",
             "reading/metadata_listing.py": "a listing that is given no snapshot",
+            "reading/stability.py": "when a second of a store that tells no less is over",
             "inspector.py": "tables with any feature",
         },
     ),

@@ -16,6 +16,7 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.read_config import COMPLETION, STABLE, START_ORDER
 from hudi_timeline.reading.incremental_range import completion_times, is_start
 from hudi_timeline.reading.snapshot_query import START
+from hudi_timeline.reading.stability import settled
 from hudi_timeline.reading.time_travel import first_open_write, has_archive
 
 ORDERS = (STABLE, START_ORDER, COMPLETION)
@@ -46,7 +47,8 @@ def convert(snapshot: TableSnapshot, checkpoint: str, *, order: str, to: str) ->
             raise InvalidOptionError(f"order={name!r} is unknown", remedy=f"use one of {', '.join(ORDERS)}.")
     if (order == COMPLETION) == (to == COMPLETION) or is_start(checkpoint):
         return ConvertedCheckpoint(START if is_start(checkpoint) else checkpoint)
-    completed = completion_times(snapshot)
+    snapshot, last = settled(snapshot, None)
+    completed = {i: at for i, at in completion_times(snapshot).items() if last is None or at <= last}
     by_completion = order == COMPLETION
     first = min((at if by_completion else i.time for i, at in completed.items()), default="")
     if checkpoint < first and has_archive(snapshot.storage, snapshot.config):

@@ -154,6 +154,7 @@ def scan_range(
 ) -> Scan:
     """Scan of a commit range; arguments and errors as of `HudiTable.read_incremental`."""
     from hudi_timeline.reading import incremental_range
+    from hudi_timeline.reading.stability import settled
 
     _check_query(query)
     asked = _range_config(options, on_missing, order, _RANGE, "an incremental query")
@@ -161,6 +162,8 @@ def scan_range(
     filter = asked.filter if filter is None else filter
     snapshot = open_snapshot(storage, commits=commits)
     start, stop = _bounds(snapshot, begin, end)
+    if incremental_range.by_completion(asked):
+        snapshot, stop = settled(snapshot, stop)
     range = incremental_range.incremental_range(snapshot, start, stop, asked)
     if asked.use_end_schema and range.instants:
         at_end = latest_schema(storage, snapshot.timeline, snapshot.config, range.instants[-1].time)
@@ -204,6 +207,8 @@ def scan_changes(
 ) -> Scan:
     """CDC scan of a commit range; arguments and errors as of `HudiTable.read_changes`."""
     from hudi_timeline.reading.cdc import ChangesSource, changes_range, changes_schema
+    from hudi_timeline.reading.incremental_range import by_completion
+    from hudi_timeline.reading.stability import settled
 
     if images not in (JSON, STRUCT):
         raise InvalidOptionError(f"images={images!r} is unknown", remedy=f"use {JSON!r} or {STRUCT!r}.")
@@ -212,6 +217,8 @@ def scan_changes(
     filter = asked.filter if filter is None else filter
     snapshot = open_snapshot(storage, commits=commits)
     start, stop = _bounds(snapshot, begin, end)
+    if by_completion(asked):
+        snapshot, stop = settled(snapshot, stop)
     range = changes_range(snapshot, start, stop, asked)
     snapshot = with_history(snapshot, asked.schema_on_read)
     if snapshot.evolution is not None and images == STRUCT:
@@ -227,10 +234,14 @@ def scan_changes(
 
 def latest_offset(storage: Storage, options: Mapping[str, str], *, commits: CommitCache | None = None) -> str:
     """Latest offset of an incremental read; "" for no commit."""
-    from hudi_timeline.reading.incremental_range import latest_checkpoint
+    from hudi_timeline.reading.incremental_range import by_completion, latest_checkpoint
+    from hudi_timeline.reading.stability import settled
 
     asked = _read_config(options, without=(*_RANGE, INCREMENTAL_FORMAT))
-    return latest_checkpoint(open_snapshot(storage, commits=commits), asked)
+    snapshot, last = open_snapshot(storage, commits=commits), None
+    if by_completion(asked):
+        snapshot, last = settled(snapshot, None)
+    return latest_checkpoint(snapshot, asked) if last is None else last
 
 
 def skips_data(asked: ReadConfig, snapshot: TableSnapshot) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -19,8 +19,14 @@ from hudi_format.fork_safe import ProcessLock
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency.heartbeat import liveness
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
+from hudi_timeline.timeline.active_timeline import Timeline, completed_at, is_clustering
 from hudi_timeline.timeline.instant import Instant, format_instant, zone_of
+
+# A second is over by then, whatever the clock here says: what was listed was written before.  What is stamped at the
+# begin of a request may show up at its end.
+_OVER_S = 1.5
+# By how much the clock here may be ahead of the store's.
+_AHEAD_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +128,37 @@ def stability_of(source: _Source) -> Stability:
     return Stability(False, final, blocking, "; ".join(str(b) for b in blocking))
 
 
+def settled(
+    snapshot: TableSnapshot,
+    end: str | None,
+    *,
+    now: Callable[[], float] = time.time,
+    pause: Callable[[float], None] = time.sleep,
+) -> tuple[TableSnapshot, str | None]:
+    """The table, and an end in the order of completion up to which no commit can turn up.
+
+    Before table version 8 the modification time of a commit's file is its time of completion, and some stores, S3 among
+    them, tell whole seconds: of two commits in one second a reader that came between them would take the second one for
+    read.  So where the newest one is of this second, this waits and looks again; what was completed meanwhile, after
+    that second, is of the next read.
+
+    Args:
+        end: of the range, in times of completion; None for the newest commit.
+    """
+    writes = snapshot.timeline.completed_writes()
+    if not writes or any(i.completion or not i.mtime_ms or i.mtime_ms % 1000 for i in writes):
+        return snapshot, end
+    newest = max(writes, key=lambda i: i.mtime_ms)
+    last = completed_at(newest, zone_of(snapshot.config.timezone))
+    if (end is not None and end < last) or now() - newest.mtime_ms / 1000 > _OVER_S + _AHEAD_S:
+        return snapshot, end
+    pause(_OVER_S)
+    snapshot = snapshot.reloaded()
+    if all(i.mtime_ms <= newest.mtime_ms for i in snapshot.timeline.completed_writes()):
+        return snapshot, end
+    return snapshot, last
+
+
 # Which states of which tables reads of this process stand for, so that the cleaner leaves their files alone.
 #
 # A read counts from when it is made until the object is dropped.
@@ -171,4 +208,4 @@ def _whole_until(read: Read, commits: Sequence[Instant]) -> str:
     return str(int(late) - 1).zfill(len(late))  # not of a clock, but before it as text
 
 
-__all__ = ["OpenWrite", "Stability", "open_writes", "stability_of"]
+__all__ = ["OpenWrite", "Stability", "open_writes", "settled", "stability_of"]
