@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -35,6 +36,18 @@ def rows(n: int, start: int = 0, v: int = 0) -> pa.Table:
     ids = range(start, start + n)
     return pa.table({"id": [f"k{i}" for i in ids], "v": pa.array([v] * n, pa.int64()),
                      "ts": pa.array([v] * n, pa.int64()), "p": [f"p{i % 2}" for i in ids]})  # fmt: skip
+
+
+@contextmanager
+def options_of(more: Mapping[str, str]) -> Iterator[None]:
+    """Scope in which all operations have these options too."""
+    before = dict(OPTIONS)
+    OPTIONS.update(more)
+    try:
+        yield
+    finally:
+        OPTIONS.clear()
+        OPTIONS.update(before)
 
 
 def write(storage: Storage, data: pa.Table | None, operation: str = "upsert", mode: str = "append",

@@ -104,7 +104,7 @@ class FaultyRuns:
         try:
             if told and not faults.struck:
                 raise CutError("it failed where nothing else did")
-            self._look(storage, told, lost=lost)
+            self._look(storage, told or ("the end of its process" if faults.dead else ""), lost=lost)
         except Exception as e:
             e.add_note(where)
             raise
