@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from made_tables import MadeTable, at, file_id, ids, states
 
-from hudi_format.errors import HollowCommitError, InstantNotFoundError
+from hudi_format.errors import ConflictingOptionError, HollowCommitError, InstantNotFoundError
 from hudi_timeline.timeline.instant import parse_instant
 
 SCHEMA = pa.schema([("p", pa.string()), ("id", pa.string()), ("v", pa.int64())])
@@ -103,10 +103,20 @@ def test_what_took_long_and_was_archived_at_once_is_not_passed_over(made):
     with pytest.raises(InstantNotFoundError) as e:
         read(made, at(35))
     assert e.value.details["oldest"] == at(15)
+    assert f"begin at {at(40)} or later" in e.value.remedy, "with the time at which it was completed"
+    assert "full_scan" not in e.value.remedy, "which that order does not have"
     assert ids(read(made, at(40)).to_arrow()) == ["3"]
     assert ids(made.open().read_incremental(at(10), meta_columns=True).to_arrow()) == ["1", "3"], (
         "by times of requests it is older"
     )
+
+
+def test_reads_by_completion_have_no_scan_of_the_whole_table_and_offer_none(made):
+    made.archive(1, *states(at(5)))
+    with pytest.warns(UserWarning, match="they are archived$"):
+        assert made.open().read_incremental(at(3), order="completion", on_missing="skip").to_arrow().num_rows
+    with pytest.raises(ConflictingOptionError, match="order=completion cannot go with a scan"):
+        made.open().read_incremental(at(3), order="completion", on_missing="full_scan")
 
 
 def test_an_archive_that_was_written_before_the_begin_is_not_opened(made):

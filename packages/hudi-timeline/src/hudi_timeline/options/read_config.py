@@ -168,10 +168,10 @@ def parse_read_options(options: Mapping[str, str]) -> ReadConfig:
     whole = values.get("fallback_full_scan") or values.get("on_missing") == FULL_SCAN
     if whole and TRANSITION in (policy, *meant):
         raise ConflictingOptionError(
-            f"{HOLLOW_POLICY}={TRANSITION} cannot go with a scan of the whole table, whose rows do not say when their "
-            "commits were completed",
+            f"{f'{HOLLOW_POLICY}={TRANSITION}' if order is None else f'{ORDER}={order}'} cannot go with a scan of the "
+            "whole table, whose rows do not say when their commits were completed",
             remedy="omit one of them.",
-            option=HOLLOW_POLICY,
+            option=HOLLOW_POLICY if order is None else ORDER,
         )
     for name, key in (("incr_path_glob", PATH_GLOB), ("incr_filters", INCR_FILTERS)):
         if query != INCREMENTAL and name in values and QUERY_TYPE in given.parsed:

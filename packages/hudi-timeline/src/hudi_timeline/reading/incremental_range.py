@@ -292,14 +292,14 @@ def _gone_or_refused(
         since_ms = 0 if begin < first else _archiving_since_ms(snapshot, begin)
         gone = _gone(snapshot, begin, end, by_completion(options), since_ms)
     if gone and on_missing == ERROR:
-        raise _archived_error(snapshot, begin, gone, first, changes)
+        raise _archived_error(snapshot, begin, gone, first, changes or by_completion(options))
     return gone, on_missing
 
 
 def _archived_error(
-    snapshot: TableSnapshot, begin: str, gone: str, first: str, changes: bool
+    snapshot: TableSnapshot, begin: str, gone: str, first: str, never_whole: bool
 ) -> InstantNotFoundError:
-    whole = "" if changes else f"{FULL_SCAN!r} reads the whole table, "
+    whole = "" if never_whole else f"{FULL_SCAN!r} reads the whole table, "
     return InstantNotFoundError(
         f"cannot read from {begin}: commits after it are archived, up to {gone}",
         table=snapshot.storage.uri,
@@ -327,7 +327,7 @@ def _gone(snapshot: TableSnapshot, begin: str, end: str | None, completion: bool
     except (CorruptFileError, UnsupportedError, MissingFileError) as e:
         log.warning("%s: the archived timeline cannot be read, so commits may be missing: %s", storage.uri, e)
         return "" if since_ms else snapshot.timeline.first_active
-    return found.time if found is not None else ""
+    return "" if found is None else found.completion if completion else found.time
 
 
 def incremental_schema(snapshot: TableSnapshot) -> pa.Schema:
@@ -399,9 +399,10 @@ class IncrementalSource(RangeSource):
         instants = self.range.instants
         warnings: tuple[str, ...] = ()
         if not self.range.complete:
+            instead = f" (on_missing={FULL_SCAN!r} reads the whole table instead)"
             warnings = (
-                f"the result may lack rows of instants before {self.snapshot.timeline.first_active}, the oldest "
-                f"that can be read: they are archived (on_missing={FULL_SCAN!r} reads the whole table instead)",
+                f"the result may lack rows of instants before {self.snapshot.timeline.first_active}, the oldest that "
+                f"can be read: they are archived{'' if by_completion(self.options) else instead}",
             )
         plan = self._plan_of(
             files,

@@ -189,7 +189,8 @@ def archived_write_between(
     """Newest completed write in (begin, end], from the newest archive file with one.
 
     Args:
-        by_completion: compare with the times at which instants were completed, and not their own.
+        by_completion: compare with the times at which instants were completed, and not their own; `completion` of what
+            is found says that of it.
         unless: whether an instant does not count, by its time: an archival first writes its archive, then removes
             files, so that some are on the timeline too.
         written_since_ms: files of the archive that were written before this time are not opened.
@@ -201,7 +202,8 @@ def archived_write_between(
         past = history_instants(storage, config, written_since_ms=written_since_ms)
         writes = (i for i in past if i.action in WRITE_ACTIONS and not unless(i.time))
         times = ((i.completion if by_completion else i.time, i) for i in writes)
-        return max((i for at, i in times if begin < at and (end is None or at <= end)), default=None)
+        found = max((t for t in times if begin < t[0] and (end is None or t[0] <= end)), default=None)
+        return found[1] if found is not None else None
     for path in reversed(archive_files(storage, config, written_since_ms=written_since_ms)):
         hit = []
         for record in _records(storage, path):
@@ -210,11 +212,13 @@ def archived_write_between(
                 continue
             if unless(instant.time):
                 continue
-            at = str(record.get("stateTransitionTime") or instant.time) if by_completion else instant.time
+            if by_completion:
+                instant = replace(instant, completion=str(record.get("stateTransitionTime") or instant.time))
+            at = instant.completion if by_completion else instant.time
             if begin < at and (end is None or at <= end):
-                hit.append(instant)
+                hit.append((at, instant))
         if hit:
-            return max(hit)
+            return max(hit)[1]
     return None
 
 
