@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -17,9 +18,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from cuts.driver import CutError, content, left_over
 from cuts.operations import EXTRA, OPERATIONS, Operation, _table, next_write, options_of
 from cuts.random_faults import FaultyRuns
+from hudi_format.errors import UnsupportedError
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import HudiTable
 from hudi_timeline.testing import CHANGES, Fault, Faults, Kind
+from hudi_timeline.timeline.instant import RESTORE
 
 LAZY = {"hoodie.cleaner.policy.failed.writes": "LAZY"}
 _OCC = {**LAZY, "hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
@@ -72,6 +75,8 @@ class SeveralWriters(FaultyRuns):
             at_once = content(storage)
             if at_once not in self._states or (not told and at_once != self._states[1]):
                 raise CutError(f"at once {at_once}, of {self._states}")
+        if not operation.creates and _table(storage).timeline.pending(RESTORE):
+            operation.act(storage)  # before all else, as every other call says
         writable = operation.creates or _table(storage).table_version >= _WRITABLE
         if operation.writes and writable:
             next_write(storage)
@@ -80,7 +85,9 @@ class SeveralWriters(FaultyRuns):
             _table(storage).clean(options=_KEEPS_FILES)
             self._check(storage, "cleaned")
         if operation.again:
-            operation.act(storage)
+            # A rollback is refused beneath the other one's write, if it had not changed anything.
+            with suppress(UnsupportedError):
+                operation.act(storage)
         if operation.writes:
             next_write(storage)
         if operation.creates:

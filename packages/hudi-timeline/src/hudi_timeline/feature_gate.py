@@ -250,7 +250,7 @@ GATE: tuple[Entry, ...] = (
         "pending restore",
         (WRITE,),
         _pending_restore,
-        "finish the restore with Apache Hudi (run the same restore again), then write.",
+        "run the same restore again: `hudi restore PATH INSTANT`, or HudiTable.restore(); then write.",
     ),
     Entry(
         "pending clustering",

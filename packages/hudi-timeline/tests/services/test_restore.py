@@ -87,8 +87,9 @@ def test_a_restore_that_died_is_finished_by_the_same_restore(table, path, monkey
         except StorageError:
             died = True
     if died:
-        with pytest.raises(UnsupportedError, match="restore that is not finished"):
+        with pytest.raises(UnsupportedError, match="restore that is not finished") as e:
             table.upsert(rows(7))
+        assert "HudiTable.restore()" in e.value.remedy
         with pytest.raises(OptionError, match="begun and not finished"):
             table.restore(instants[0])
         table.restore(instants[1])
