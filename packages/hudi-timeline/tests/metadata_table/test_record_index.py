@@ -211,6 +211,24 @@ def test_a_damaged_index_is_not_believed(storage):
     assert any("looked for in the files" in w for w in preview.warnings)
 
 
+@pytest.mark.req("IX-12", "MT-10")
+@pytest.mark.parametrize("compacts", ["1", "100"], ids=["compacts", "does not compact"])
+@pytest.mark.parametrize("table_type", TYPES)
+def test_an_index_that_lost_whole_blocks_is_not_believed(storage, table_type, compacts):
+    write(storage, FIRST, **{TYPE: table_type}, **INDEXED, **MADE)
+    write(storage, rows(("k4", "p3", 1, "a")), **{"hoodie.metadata.compact.max.delta.commits": "100"})
+    logs = [f for f in Path(storage.uri, FOLDER, "record_index").glob(".*.log.*") if f.stat().st_size]
+    assert logs
+    for file in logs:
+        file.write_bytes(b"")  # as the power goes before its blocks are on the disk
+    again = write(
+        storage, rows(("k1", "p2", 2, "b"), ("k4", "p3", 2, "b")), **MOVES,
+        **{"hoodie.metadata.compact.max.delta.commits": compacts},
+    )  # fmt: skip
+    assert any("looked for in the files" in w for w in again.warnings)
+    assert content(storage) == [("k1", "p2", "b"), ("k2", "p2", "a"), ("k3", "p3", "a"), ("k4", "p3", "b")]
+
+
 def write_dry(storage, data):
     options = {**OPTIONS, **INDEXED, "hoodie.datasource.write.operation": "upsert"}
     return execute(LocalEngine(1), storage, data, options, dry_run=True)

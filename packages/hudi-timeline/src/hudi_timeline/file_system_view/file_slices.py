@@ -379,6 +379,29 @@ def known_ranges(
     return out
 
 
+def refuse_shortened(
+    slices: Iterable[FileSlice], committed: Mapping[str, Sequence[CommittedRange] | None], *, table: str
+) -> None:
+    """Refuse log files that end before what completed instants wrote into them.
+
+    That a file lost whole blocks, none of its bytes tells.
+
+    Args:
+        committed: as of `known_ranges`.
+
+    Raises:
+        CorruptFileError: such a file.
+    """
+    for file in (f for s in slices for f in s.log_files):
+        last = max(committed.get(file.path) or (), key=lambda part: part.end, default=None)
+        if last is not None and 0 <= file.size < last.end:
+            raise CorruptFileError(
+                f"committed data is missing: the file ends at byte {file.size}, but the instant's blocks extend to "
+                f"byte {last.end}",
+                table=table, file=file.path, instant=last.instant, offset=file.size,
+            )  # fmt: skip
+
+
 def pending_compactions(snapshot: TableSnapshot, *, without: str = "") -> dict[Group, str]:
     """Pending compaction instant of each planned file group.
 

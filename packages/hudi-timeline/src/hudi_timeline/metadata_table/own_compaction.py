@@ -28,6 +28,7 @@ from hudi_index.metadata_table.keys import FILES, RECORD_INDEX
 from hudi_index.metadata_table.slice_records import read_records
 from hudi_timeline.concurrency import markers
 from hudi_timeline.concurrency.own_files import create_if_absent, create_own
+from hudi_timeline.file_system_view.file_slices import committed_logs, refuse_shortened
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.metadata_table.deltacommit import create_or_same
 from hudi_timeline.metadata_table.own_table import (
@@ -113,7 +114,11 @@ def _execute(own: OwnTable, instant: str, partitions: Collection[str]) -> None:
     _remove_leftovers(own, instant, partitions)
     planned = _planned(own, instant)
     slices = {g: of for g, of in own.every_slice(partitions).items() if g in planned}
-    made = (_merge(own, part, instant) for part in merged(slices, instant))
+    parts = merged(slices, instant)
+    refuse_shortened(
+        parts, committed_logs(own.snapshot)[0], table=storage.uri
+    )  # what is missing would stay so
+    made = (_merge(own, part, instant) for part in parts)
     stats = [stat for stat in made if stat is not None]
     by_partition: dict[str, tuple[WriteStat, ...]] = {}
     for stat in stats:

@@ -32,7 +32,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table.records import schema_of
 from hudi_index.metadata_table.slice_records import ALL, Wanted, read_slices
-from hudi_timeline.file_system_view.file_slices import files_by_group, merged_slices
+from hudi_timeline.file_system_view.file_slices import files_by_group, merged_slices, refuse_shortened
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, open_snapshot
 from hudi_timeline.metadata_config import FOLDER
@@ -85,7 +85,7 @@ def partition_slices(own: TableSnapshot, partition: str) -> list[FileSlice]:
 
     Raises:
         MissingFileError: a file that its timeline names is not there.
-        CorruptFileError: as `merged_slices`.
+        CorruptFileError: as `merged_slices`; a log file is shorter than what was committed to it.
     """
     listing = list_partition_files(own.storage, [partition])
     bases, logs = files_by_group(listing)
@@ -93,7 +93,9 @@ def partition_slices(own: TableSnapshot, partition: str) -> list[FileSlice]:
     first = min(times, default="")
     before = _before_making(own, partition, first, {e.name for e in listing[partition]})
     since = Timeline.of_files(i for i in own.timeline.instants if i.time >= first and i not in before)
-    return merged_slices(own.with_timeline(since), listing)[0]
+    slices, committed = merged_slices(own.with_timeline(since), listing)
+    refuse_shortened(slices, committed, table=own.storage.uri)
+    return slices
 
 
 def _before_making(own: TableSnapshot, partition: str, first: str, names: Set[str]) -> frozenset[Instant]:

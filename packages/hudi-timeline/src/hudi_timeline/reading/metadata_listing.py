@@ -20,7 +20,7 @@ from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_index.metadata_table.files import TableFiles, read_partitions, read_table_files
 from hudi_timeline.file_system_view.base_files import FileView
-from hudi_timeline.file_system_view.file_slices import merged_slices
+from hudi_timeline.file_system_view.file_slices import merged_slices, refuse_shortened
 from hudi_timeline.file_system_view.listing import Listing, PartitionFilter, list_partition_files, list_table
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot, open_snapshot
 from hudi_timeline.metadata_config import FILES, FOLDER
@@ -73,10 +73,12 @@ class MetadataFiles:
 
         Raises:
             NotAHudiTableError: there is no metadata table.
+            MissingFileError, CorruptFileError: a committed file is gone, or shorter than it was.
         """
         own = open_beside(storage, f"{storage.uri}/{FOLDER}")
         snapshot = open_snapshot(own)
-        slices, _ = merged_slices(snapshot, list_partition_files(own, [FILES]))
+        slices, committed = merged_slices(snapshot, list_partition_files(own, [FILES]))
+        refuse_shortened(slices, committed, table=own.uri)
         suffixes = snapshot.config.version.suffixes_metadata_instants
         return cls(own, tuple(slices), trusted_scope(snapshot.timeline, timeline, suffixes=suffixes))
 
