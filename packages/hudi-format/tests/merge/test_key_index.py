@@ -39,6 +39,7 @@ def test_find_gives_the_last_row_with_the_key(known, asked):
     found = index.find(pa.array(probes, pa.string()))
     assert found.dtype == np.int64
     assert found.tolist() == want
+    assert index.found(pa.array(probes, pa.string())).tolist() == sorted({w for w in want if w >= 0})
     present = [k for k in known if k is not None]
     assert index.duplicates == (len(set(present)) < len(present))
     assert index.rows == len(known)
@@ -58,6 +59,21 @@ def test_slices_chunks_and_layouts_of_text_do_not_matter(known, asked, start, cu
         probes = pa.chunked_array([pa.array(asked[:cut], pa.string()), pa.array(asked[cut:], pa.string())])
         assert KeyIndex(form).find(probes).tolist() == want
         assert KeyIndex(form).find(pa.array(asked, pa.large_string())).tolist() == want
+
+
+@pytest.mark.parametrize("layout", [pa.string(), pa.large_string()], ids=str)
+def test_many_keys_looked_up_beside_as_many_others(layout):
+    """So many that a filter of the hash table is asked first: keys that are there pass it, and none else is found."""
+    known = [f"known-{n * 7919 % 20_000:05d}" for n in range(20_000)] + [None, "known-00003", ""]
+    asked = [f"other-{n:07d}" for n in range(60_000)] + known[::-1] + [None, "known"]
+    index, where = KeyIndex(pa.array(known, layout)), last_row(known)
+    few = index.find(pa.array(asked[-40_000:-39_000], layout))  # without a filter yet
+    want = [-1 if a is None else where.get(a, -1) for a in asked]
+    for probes in (pa.array(asked, layout), pa.chunked_array([asked[:50_000], asked[50_000:]], layout)):
+        assert index.find(probes).tolist() == want
+        assert index.found(probes).tolist() == sorted({w for w in want if w >= 0})
+    assert few.tolist() == want[-40_000:-39_000]
+    assert index._words is not None and index._words.any()
 
 
 def test_empty_indexes_and_probes():
@@ -287,15 +303,24 @@ def test_the_kernel_refuses_buffers_that_do_not_fit():
         with pytest.raises(ValueError):
             _keymerge.build(bad, slots, 0)
         with pytest.raises(ValueError):
-            _keymerge.find(text(0, 3), slots, 0, bad, np.zeros(1, np.int64))
+            _keymerge.find(text(0, 3), slots, 0, bad, None, np.zeros(1, np.int64), None)
         short = (bad[0], bad[1].astype(np.int32), bad[2])
         with pytest.raises(ValueError):
-            _keymerge.find(text(0, 3), slots, 0, short, np.zeros(1, np.int64))
+            _keymerge.find(text(0, 3), slots, 0, short, None, np.zeros(1, np.int64), None)
     for size in (0, 1, 3, 2):  # two rows need four slots
         with pytest.raises(ValueError):
             _keymerge.build(text(0, 1, 2), np.zeros(size, np.uint64), 0)
     with pytest.raises(ValueError):
-        _keymerge.find(text(0, 3), slots, 0, text(0, 3), np.zeros(2, np.int64))
+        _keymerge.find(text(0, 3), slots, 0, text(0, 3), None, np.zeros(2, np.int64), None)
+    with pytest.raises(ValueError, match="one mark per row"):
+        _keymerge.find(text(0, 3), slots, 0, text(0, 3), None, None, np.zeros(2, np.uint8))
+    for size in (0, 3):
+        with pytest.raises(ValueError, match="power of two"):
+            _keymerge.find(
+                text(0, 3), slots, 0, text(0, 3), np.zeros(size, np.uint64), np.zeros(1, np.int64), None
+            )
+        with pytest.raises(ValueError, match="power of two"):
+            _keymerge.words(slots, np.zeros(size, np.uint64))
     with pytest.raises(ValueError):
         _keymerge.losers(text(0, 3), slots, 0, np.zeros(2, np.int64), None, np.zeros(1, np.uint8))
     with pytest.raises(ValueError):

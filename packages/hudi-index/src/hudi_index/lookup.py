@@ -473,8 +473,7 @@ class FileLookup:
             asked = left.rows
         self.compared[slice(None) if asked is None else asked] = True
         keys, held = self._keys_of(file)
-        at = self.index.find(keys)
-        rows = np.unique(at[at >= 0])
+        rows = self.index.found(keys)
         verdict = HELD if held else MAYBE if len(rows) else MISSED
         return KeyMatches(verdict, rows, self.staying(file, rows, compare))
 
@@ -484,8 +483,7 @@ class FileLookup:
         if self.task.alone is not None:
             self.compared[:] = True
             for keys in self.task.alone.keys(self.storage, (file.partition, file.file_id)):
-                at = self.index.find(keys)
-                found[at[at >= 0]] = True
+                found[self.index.found(keys)] = True
         rows = np.flatnonzero(found)
         return KeyMatches(MAYBE if len(rows) else MISSED, rows)
 

@@ -14,8 +14,22 @@ def build(keys: _Text, slots: npt.NDArray[np.uint64], seed: int) -> int:
     `slots` is a power of two long, and twice the rows at least.  Null keys are left out.
     """
 
-def find(keys: _Text, slots: npt.NDArray[np.uint64], seed: int, probes: _Text, out: _Numbers) -> None:
-    """Fill `out` with each probe's row in `keys`, -1 for none; `slots` and `seed` are those of `build`."""
+def words(slots: npt.NDArray[np.uint64], out: npt.NDArray[np.uint64]) -> None:
+    """Fill the zeroed `out`, a power of two long, with a filter of the keys in `slots`."""
+
+def find(
+    keys: _Text,
+    slots: npt.NDArray[np.uint64],
+    seed: int,
+    probes: _Text,
+    words: npt.NDArray[np.uint64] | None,
+    out: _Numbers | None,
+    marks: _Bytes | None,
+) -> None:
+    """Fill `out` with each probe's row in `keys`, -1 for none, and set `marks` of those rows in `keys` to 1.
+
+    `slots` and `seed` are those of `build`, `words` a filter of them or None.
+    """
 
 def losers(
     keys: _Text,

@@ -78,6 +78,12 @@ cdef enum:
 
 cdef uint64_t TAG = 0xFFFFFFFF00000000u
 
+
+cdef inline uint64_t _bits(uint64_t h) noexcept nogil:
+    """Bits of a hash in its word of the filter, both of the half of it that slots hold."""
+    return (<uint64_t>1 << ((h >> 32) & 63)) | (<uint64_t>1 << ((h >> 38) & 63))
+
+
 cdef enum Order:
     BY_POSITION, BY_NUMBER, BY_TEXT
 
@@ -243,22 +249,39 @@ cdef int64_t _build(
 
 cdef void _find(
     const Text* keys, const uint8_t* data, const offset_t* offsets, const uint8_t* valid, int64_t rows,
-    const uint64_t* slots, uint64_t mask, uint64_t seed, int64_t* out,
+    const uint64_t* slots, uint64_t mask, uint64_t seed, const uint64_t* words, uint64_t words_mask,
+    int64_t* out, uint8_t* marks,
 ) noexcept nogil:
+    """Look every probed key up: its row goes to `out`, or `marks` of its row is set, whichever is given."""
     cdef uint64_t hashes[BATCH]
-    cdef int64_t start = 0, i, n, row, found
-    cdef uint64_t at, slot, h
+    cdef int64_t left[BATCH]
+    cdef int64_t start = 0, i, n, m, row, found
+    cdef uint64_t at, slot, h, both
     while start < rows:
         n = min(<int64_t>BATCH, rows - start)
+        m = 0
         for i in range(n):
             row = start + i
-            hashes[i] = hudi_text_hash(data + offsets[row], offsets[row + 1] - offsets[row], seed)
-            hudi_prefetch(&slots[hashes[i] & mask])
-        for i in range(n):
-            row = start + i
+            h = hudi_text_hash(data + offsets[row], offsets[row + 1] - offsets[row], seed)
+            if out != NULL:
+                out[row] = -1
+            hashes[m] = h
+            left[m] = row
+            if words != NULL:
+                both = _bits(h)
+                m += (words[(h >> 44) & words_mask] & both) == both
+            else:
+                hudi_prefetch(&slots[h & mask])
+                m += 1
+        if words != NULL:
+            for i in range(m):
+                hudi_prefetch(&slots[hashes[i] & mask])
+        for i in range(m):
+            row = left[i]
+            if valid != NULL and valid[row] == 0:
+                continue
             h = hashes[i]
             at = h & mask
-            found = -1
             while True:
                 slot = slots[at]
                 if slot == 0:
@@ -266,10 +289,12 @@ cdef void _find(
                 if (slot ^ h) & TAG == 0:
                     found = <int64_t>(slot & ~TAG) - 1
                     if _is(keys, found, data + offsets[row], offsets[row + 1] - offsets[row]):
+                        if out != NULL:
+                            out[row] = found
+                        if marks != NULL:
+                            marks[found] = 1
                         break
-                    found = -1
                 at = (at + 1) & mask
-            out[row] = found if valid == NULL or valid[row] != 0 else -1
         start += n
 
 
@@ -293,28 +318,52 @@ def build(keys, uint64_t[::1] slots not None, uint64_t seed):
     return lost
 
 
-def find(keys, const uint64_t[::1] slots not None, uint64_t seed, probes, int64_t[::1] out not None):
+def words(const uint64_t[::1] slots not None, uint64_t[::1] out not None):
+    cdef uint64_t size = out.shape[0], h
+    cdef int64_t i, n = slots.shape[0]
+    if size < 1 or size & (size - 1):
+        raise ValueError("the number of words must be a power of two")
+    with nogil:
+        for i in range(n):
+            h = slots[i]
+            if h != 0:
+                out[(h >> 44) & (size - 1)] |= _bits(h)
+
+
+def find(
+    keys, const uint64_t[::1] slots not None, uint64_t seed, probes, const uint64_t[::1] words,
+    int64_t[::1] out, uint8_t[::1] marks,
+):
     cdef Text t = _text(keys[0], keys[1], keys[2])
     cdef uint64_t size = slots.shape[0]
     if size < 2 or size & (size - 1):
         raise ValueError("the number of slots must be a power of two")
+    if words is not None and (words.shape[0] < 1 or words.shape[0] & (words.shape[0] - 1)):
+        raise ValueError("the number of words must be a power of two")
+    if marks is not None and marks.shape[0] != t.rows:
+        raise ValueError("one mark per row is needed")
     if probes[1].itemsize == 4:
-        _probe[int32_t](&t, &slots[0], size - 1, seed, probes[0], probes[1], probes[2], out)
+        _probe[int32_t](&t, &slots[0], size - 1, seed, probes[0], probes[1], probes[2], words, out, marks)
     else:
-        _probe[int64_t](&t, &slots[0], size - 1, seed, probes[0], probes[1], probes[2], out)
+        _probe[int64_t](&t, &slots[0], size - 1, seed, probes[0], probes[1], probes[2], words, out, marks)
 
 
 cdef int _probe(
     const Text* keys, const uint64_t* slots, uint64_t mask, uint64_t seed,
-    const uint8_t[::1] data, const offset_t[::1] offsets, const uint8_t[::1] valid, int64_t[::1] out,
+    const uint8_t[::1] data, const offset_t[::1] offsets, const uint8_t[::1] valid,
+    const uint64_t[::1] words, int64_t[::1] out, uint8_t[::1] marks,
 ) except -1:
     cdef int64_t rows = offsets.shape[0] - 1, size = data.shape[0], i
     cdef const uint8_t* bytes_of_keys = &data[0] if size else NULL
     cdef const uint8_t* there = NULL
+    cdef const uint64_t* first_word = NULL
+    cdef uint64_t words_mask = 0
+    cdef int64_t* places = NULL
+    cdef uint8_t* marked = NULL
     cdef bint ok
     if rows < 0:
         raise ValueError("no offsets")
-    if out.shape[0] != rows:
+    if out is not None and out.shape[0] != rows:
         raise ValueError("one result per probed key is needed")
     if rows == 0:
         return 0
@@ -322,12 +371,22 @@ cdef int _probe(
         if valid.shape[0] != rows:
             raise ValueError("one validity byte per row is needed")
         there = &valid[0]
+    if words is not None:
+        first_word = &words[0]
+        words_mask = <uint64_t>words.shape[0] - 1
+    if out is not None:
+        places = &out[0]
+    if marks is not None and keys.rows:
+        marked = &marks[0]
     with nogil:
         ok = offsets[0] >= 0 and offsets[rows] <= size
         for i in range(rows):
             ok &= offsets[i] <= offsets[i + 1]
         if ok:
-            _find(keys, bytes_of_keys, &offsets[0], there, rows, slots, mask, seed, &out[0])
+            _find(
+                keys, bytes_of_keys, &offsets[0], there, rows, slots, mask, seed, first_word, words_mask,
+                places, marked,
+            )
     if not ok:
         raise ValueError("offsets leave the data")
     return 0

@@ -30,6 +30,8 @@ from hudi_format.merge.ordering import OrderingValues, ordering_values
 
 Keys: TypeAlias = pa.Array | pa.ChunkedArray
 
+# Below so many keys the hash table is in the processor's cache, above the other a filter of it is not either.
+_FILTERED_FROM, _FILTERED_TO = 1 << 14, 1 << 22
 # How many keys an error names.
 _SHOWN = 3
 
@@ -37,8 +39,8 @@ _SHOWN = 3
 class KeyIndex:
     """Hash index from record key to row.
 
-    Memory: 16 to 32 bytes per key, and the key column itself, which it keeps.  Looking up is read-only, so
-    threads may share an index.
+    Memory: 16 to 32 bytes per key, and the key column itself, which it keeps; 1 to 2 more for a filter once many keys
+    were looked up, most of which tend to be others.  Threads may share an index.
 
     Args:
         keys: text, any number of chunks.  Null keys are never found.
@@ -48,7 +50,7 @@ class KeyIndex:
         duplicates: whether a key stands in more than one row.
     """
 
-    __slots__ = ("_buffers", "_seed", "_slots", "duplicates", "keys", "rows")
+    __slots__ = ("_buffers", "_seed", "_slots", "_words", "duplicates", "keys", "rows")
 
     def __init__(self, keys: Keys) -> None:
         self.keys = one_text_array(keys)
@@ -57,6 +59,7 @@ class KeyIndex:
         # Another seed in each index: nobody can choose keys that collide.
         self._seed = random.getrandbits(64)
         self._slots = _slots(self.rows)
+        self._words: np.ndarray | None = None
         self.duplicates = _keymerge.build(self._buffers, self._slots, self._seed) > 0
 
     def find(self, keys: Keys) -> np.ndarray:
@@ -65,16 +68,36 @@ class KeyIndex:
         rows = sum(len(c) for c in chunks)
         # Arrow's pool keeps the pages of such sizes for the next call, which malloc gives back.
         out = np.frombuffer(pa.allocate_buffer(8 * rows), np.int64) if rows else np.empty(0, np.int64)
+        words = self._filter(rows)
         start = 0
         for chunk in chunks:
             part = out[start : start + len(chunk)]
-            _keymerge.find(self._buffers, self._slots, self._seed, text_buffers(chunk, widen=False), part)
+            probes = text_buffers(chunk, widen=False)
+            _keymerge.find(self._buffers, self._slots, self._seed, probes, words, part, None)
             start += len(chunk)
         return out
 
+    def found(self, keys: Keys) -> np.ndarray:
+        """Last rows in the index of the keys, each once, ascending (int64); those missing are left out."""
+        chunks = text_chunks(keys)
+        marks = np.zeros(self.rows, dtype=np.uint8)
+        words = self._filter(sum(len(c) for c in chunks))
+        for chunk in chunks:
+            probes = text_buffers(chunk, widen=False)
+            _keymerge.find(self._buffers, self._slots, self._seed, probes, words, None, marks)
+        return np.flatnonzero(marks)
+
+    def _filter(self, probes: int) -> np.ndarray | None:
+        """Filter of the hash table, made where so many look-ups pay for it."""
+        if self._words is None and probes >= self.rows and _FILTERED_FROM <= self.rows <= _FILTERED_TO:
+            words = np.zeros(len(self._slots) // 16, dtype=np.uint64)  # 8 to 16 bits a key, two of them set
+            _keymerge.words(self._slots, words)
+            self._words = words
+        return self._words
+
     def any(self, keys: Keys) -> bool:
         """Whether any of the keys is in the index."""
-        return self.rows > 0 and bool((self.find(keys) >= 0).any())
+        return self.rows > 0 and len(self.found(keys)) > 0
 
 
 def key_groups(keys: Keys) -> np.ndarray:
