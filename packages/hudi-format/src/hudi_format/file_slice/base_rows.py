@@ -213,8 +213,12 @@ class BaseFileReader:
             raise _corrupt(self.wanted, wrong_rows(raw.num_rows, rows))
         return self._finish(raw, rows)
 
-    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Rows in batches of at most `batch_rows`, with one row group in memory."""
+    def batches(self, batch_rows: int, *, frugal: bool = False) -> Iterator[pa.RecordBatch]:
+        """Rows in batches of at most `batch_rows`, with one row group in memory.
+
+        Args:
+            frugal: decode large row groups on one thread, as each thread keeps memory for its next use.
+        """
         if self._other is not None and self._columns:
             yield from self._other_batches(self._other, batch_rows)
             return
@@ -228,6 +232,9 @@ class BaseFileReader:
         left = sum(self._rows[n] for n in self.row_groups)
         batch_rows = max(1, min(batch_rows, longest))
         threads = pays_threads(longest, len(self._columns))
+        if threads and frugal:
+            sizes = (self._file.metadata.row_group(n).total_byte_size for n in self.row_groups)
+            threads = max(sizes) <= 2 * PART_BYTES
         raw = self._file.iter_batches(
             batch_size=batch_rows, row_groups=self.row_groups, columns=self._columns, use_threads=threads
         )

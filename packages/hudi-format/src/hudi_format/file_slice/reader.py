@@ -557,7 +557,7 @@ def stored_groups(base: BaseFileRead, handed_on: Sequence[str]) -> Iterator[tupl
     try:
         for group in list(file.row_groups) or [0]:
             file.row_groups = [group] if file.row_groups else []
-            for batch in file.batches(file.rows_of_part(group)):
+            for batch in file.batches(file.rows_of_part(group), frugal=True):
                 yield group, pa.Table.from_batches([batch])
     finally:
         file.close()
