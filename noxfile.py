@@ -432,7 +432,7 @@ def _smoke(session: nox.Session, built: dict[str, Path]) -> None:
         pip = ["uv", "pip", "install", "--quiet", "--python", python]
         session.run(*pip, *CONSTRAINTS, *(str(built[p]) for p in below), str(built[package]), *extra,
                     external=True)  # fmt: skip
-        session.run(python, "-I", "tools/check_imports.py", package.replace("-", "_"), external=True)
+        session.run(python, "-I", "tools/smoke_test.py", package.replace("-", "_"), external=True)
 
 
 # The oldest Linux that the wheels run on: glibc 2.17 of 2012 and later, or what their symbols ask for.

@@ -88,7 +88,7 @@ SESSIONS = (
     Session("lowest-3.11", tuple(dict.fromkeys(i for p in PACKAGES[:3] for i in _tests(p)))),
     Session("documents", EVERYTHING, BOTH),
     Session("docs", (*SET_UP, *_sources(*PACKAGES), *SITE)),
-    Session("wheels", (*SET_UP, *_sources(*PACKAGES), "tools/check_imports.py"), BOTH),
+    Session("wheels", (*SET_UP, *_sources(*PACKAGES), "tools/smoke_test.py"), BOTH),
     Session("unit-3.11(hudi-index)", _tests("hudi-index")),
 )
 BY_NAME = {session.name: session for session in SESSIONS}

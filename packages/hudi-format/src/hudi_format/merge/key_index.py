@@ -78,7 +78,7 @@ class KeyIndex:
         return out
 
     def found(self, keys: Keys) -> np.ndarray:
-        """Last rows in the index of the keys, each once, ascending (int64); those missing are left out."""
+        """Last rows (int64) in the index of the keys that it has; each once, ascending."""
         chunks = text_chunks(keys)
         marks = np.zeros(self.rows, dtype=np.uint8)
         words = self._filter(sum(len(c) for c in chunks))
