@@ -415,23 +415,26 @@ def interop_full(session: nox.Session) -> None:
 
 @nox.session
 def wheels(session: nox.Session) -> None:
-    """Each package's wheel, which is built from its sdist, installs into a clean environment and imports alone."""
-    _smoke(session, _wheels(session))
+    """Each package's wheel, which is built from its sdist, works in a clean environment."""
+    _smoke(session, _wheels(session), "ci", CONSTRAINTS)
 
 
-def _smoke(session: nox.Session, built: dict[str, Path]) -> None:
-    """Install each wheel with those below it into an empty environment, and import it there."""
+def _smoke(session: nox.Session, built: dict[str, Path], name: str, versions_of: tuple[str, ...]) -> None:
+    """Install each wheel with those below it into an empty environment, and use it there.
+
+    `versions_of` are arguments of `uv pip install` that choose the versions of what the packages depend on.
+    """
     for package in PACKAGES:
-        below = PACKAGES[: PACKAGES.index(package)]
-        clean = Path(session.create_tmp()) / f"clean-{package}"
+        below = PACKAGES[: PACKAGES.index(package) + 1]
+        clean = Path(session.create_tmp()) / f"clean-{package}-{name}"
         shutil.rmtree(clean, ignore_errors=True)
         session.run("python", "-m", "venv", "--without-pip", str(clean), silent=True)
         python = str(clean / BIN / "python")
         # 3.5 has no data sources.
         extra = [str(_pyspark(session, PYSPARKS["4"]))] if package == "hudi-spark" else []
-        pip = ["uv", "pip", "install", "--quiet", "--python", python]
-        session.run(*pip, *CONSTRAINTS, *(str(built[p]) for p in below), str(built[package]), *extra,
-                    external=True)  # fmt: skip
+        asked = [w for w in versions.of_packages(below, extras=()) if not w.startswith("pyspark")]
+        session.run("uv", "pip", "install", "--quiet", "--python", python, *versions_of, *asked,
+                    *(str(built[p]) for p in below), *extra, external=True)  # fmt: skip
         session.run(python, "-I", "tools/smoke_test.py", package.replace("-", "_"), external=True)
 
 
@@ -443,8 +446,9 @@ MANYLINUX = "auto"
 def release(session: nox.Session) -> None:
     """Sdists, and wheels for the Linux of this machine's processor, as a package index takes them: dist/release.
 
-    Each wheel is built from its sdist, repaired by auditwheel, and installed into an empty environment.  Wheels for
-    another processor are built where one is: the session is the same there.
+    Each wheel is built from its sdist, repaired by auditwheel, and used in an empty environment with the newest and
+    with the lowest versions that it allows and this Python has.  Wheels for another processor are built where one is:
+    the session is the same there.
     """
     built = _wheels(session)
     out = DIST / "release"
@@ -467,7 +471,9 @@ def release(session: nox.Session) -> None:
             made[package] = Path(shutil.move(repaired, out / repaired.name))
     session.run("python", "tools/check_release.py", str(out))
     session.run("twine", "check", "--strict", *(str(p) for p in sorted(out.iterdir())))
-    _smoke(session, made)
+    _smoke(session, made, "newest", ("--resolution", "highest"))
+    # What is older than this Python has no wheels for it.
+    _smoke(session, made, "lowest", ("--resolution", "lowest-direct", "--only-binary", ":all:"))
 
 
 @nox.session

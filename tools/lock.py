@@ -43,12 +43,12 @@ def group(*names: str) -> list[str]:
     return list(dict.fromkeys(out))
 
 
-def _of_packages(packages: tuple[str, ...]) -> Iterator[str]:
-    """What packages depend on, without each other."""
+def of_packages(packages: tuple[str, ...], extras: tuple[str, ...] = EXTRAS) -> Iterator[str]:
+    """What packages, and these extras of them, depend on, without each other."""
     for package in packages:
         project = _project(ROOT / "packages" / package / "pyproject.toml")["project"]
-        extras = project.get("optional-dependencies", {})
-        for wanted in (*project["dependencies"], *(w for e in EXTRAS for w in extras.get(e, ()))):
+        more = project.get("optional-dependencies", {})
+        for wanted in (*project["dependencies"], *(w for e in extras for w in more.get(e, ()))):
             if not wanted.startswith(PACKAGES):
                 yield wanted
 
@@ -56,7 +56,7 @@ def _of_packages(packages: tuple[str, ...]) -> Iterator[str]:
 def lowest() -> list[str]:
     """What the three lower packages depend on, each in the lowest version that it declares."""
     found: dict[str, tuple[int, ...]] = {}
-    for wanted in _of_packages(PACKAGES[:3]):
+    for wanted in of_packages(PACKAGES[:3]):
         name, low = re.match(r"([\w-]+)>=([\d.]+)", wanted).groups()  # type: ignore[union-attr]
         found[name] = max(found.get(name, ()), tuple(map(int, low.split("."))))
     found.pop("fsspec")  # s3fs asks for the one of its own version
@@ -72,7 +72,7 @@ def lowest_session() -> list[str]:
 def wanted() -> dict[Path, list[str]]:
     """The requirements of each file."""
     groups = _project(ROOT / "pyproject.toml")["dependency-groups"]
-    every = {*group(*groups), *_of_packages(PACKAGES)}
+    every = {*group(*groups), *of_packages(PACKAGES)}
     return {
         CONSTRAINTS: sorted(w for w in every if not w.startswith("pyspark")),
         LOWEST: sorted(lowest_session()),

@@ -9,6 +9,8 @@ from setuptools.command.build_ext import build_ext
 ABI3 = os.environ.get("HUDI_ABI3") == "1"
 MACROS = [("CYTHON_LIMITED_API", "1"), ("Py_LIMITED_API", "0x030B0000")] if ABI3 else []
 LEVEL = [] if "-O" in os.environ.get("CFLAGS", "") else ["-O3"]  # a level of the caller's own stands
+# Errors of themselves from GCC 14 and Clang 16 on: what an older one builds, they build too.
+STRICT = ["-Werror=incompatible-pointer-types", "-Werror=int-conversion"]
 
 
 def extension(name: str) -> Extension:
@@ -17,7 +19,7 @@ def extension(name: str) -> Extension:
         ["src/" + name.replace(".", "/") + ".pyx"],
         define_macros=MACROS,
         py_limited_api=ABI3,
-        extra_compile_args=["/O2"] if os.name == "nt" else [*LEVEL, "-g0"],
+        extra_compile_args=["/O2"] if os.name == "nt" else [*LEVEL, "-g0", *STRICT],
     )
 
 

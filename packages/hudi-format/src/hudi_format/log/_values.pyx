@@ -6,12 +6,12 @@ A value is made by its class's own slots instead of its constructor, which takes
 bytes that are those of the block before are not looked up again.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcmp
 
 cdef extern from "Python.h":
-    void* PyType_GetSlot(PyObject* kind, int slot)
+    void* PyType_GetSlot(PyTypeObject* kind, int slot)
     void PyObject_GC_UnTrack(PyObject* value)
     int Py_tp_descr_set
     int Py_tp_new
@@ -48,8 +48,8 @@ def block_values(
     if rows.shape[1] != COLUMNS or len(slots) != SLOTS:
         raise ValueError(f"rows have {COLUMNS} columns and blocks {SLOTS} slots")
     slot_kind = type(slots[0])
-    setter = PyType_GetSlot(<PyObject*>slot_kind, Py_tp_descr_set)
-    maker = PyType_GetSlot(<PyObject*>kind, Py_tp_new)
+    setter = PyType_GetSlot(<PyTypeObject*>slot_kind, Py_tp_descr_set)
+    maker = PyType_GetSlot(<PyTypeObject*>kind, Py_tp_new)
     for slot in slots:
         if type(slot) is not slot_kind:
             raise TypeError("slots are of one kind")
