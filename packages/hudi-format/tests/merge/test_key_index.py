@@ -73,7 +73,8 @@ def test_many_keys_looked_up_beside_as_many_others(layout):
         assert index.find(probes).tolist() == want
         assert index.found(probes).tolist() == sorted({w for w in want if w >= 0})
     assert few.tolist() == want[-40_000:-39_000]
-    assert index._words is not None and index._words.any()
+    assert index._words is not None
+    assert index._words.any()
 
 
 def test_empty_indexes_and_probes():
