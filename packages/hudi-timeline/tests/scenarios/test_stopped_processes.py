@@ -56,6 +56,21 @@ def test_a_process_that_is_stopped_anywhere_harms_nothing(kind, act, rival):
     assert number > 10
 
 
+@pytest.mark.req("RC-03", "CC-22", "CC-26", "NEW-12")
+@pytest.mark.parametrize("act", ["clean", "rollback_dead"])
+def test_one_that_is_stopped_before_it_rolls_back_takes_no_write_back_that_was_completed_since(act):
+    """It saw the write pending and alive; then the lock is lost, the write is completed, and its heartbeat ends."""
+    struck = 0
+    for number in range(8, 20, 1 if os.environ.get("HUDI_SOAK") else 3):
+        stop = Fault(STALL, number=number, after=True)
+        outcome = Case({"one": [act], "two": ["upsert"]}, COW, faults={"one": [stop]}).run(
+            number, switches=[(0, "two"), (29, "one")], deep=False
+        )
+        struck += any(d.struck for d in outcome.done)
+        assert [d.error for d in outcome.done if d.actor == "two"] == [None]
+    assert struck
+
+
 @pytest.mark.req("CC-22", "RC-06")
 def test_a_savepoint_that_others_deleted_with_its_commit_says_what_became_of_it():
     def undo(table):

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from hudi_format import properties
-from hudi_format.errors import CorruptFileError, MissingFileError, OptionError, UnsupportedError
+from hudi_format.errors import CorruptFileError, LockError, MissingFileError, OptionError, UnsupportedError
 from hudi_format.file_names import PARTITION_METADATA, log_file_name, parse_base_file, parse_log_file
 from hudi_format.keygen.partition_path import is_safe
 from hudi_format.log.reader import LogFileReader
@@ -102,6 +102,7 @@ def rollback_instant(
         UnsupportedError: no write or inflight compaction, or one that others depend on.
         OptionError: a completed write that is savepointed.
         CorruptFileError: a marker or plan names files outside the table.
+        LockError: the lock was lost; nothing was changed, or the next writer finishes what is left.
     """
     storage, timeline = snapshot.storage, snapshot.timeline
     refuse_kind(storage, instant)
@@ -113,9 +114,27 @@ def rollback_instant(
             execute(snapshot, pending.time, begun)
             return pending.time
     plan = plan or make_rollback_plan(storage, timeline, instant)
+    verify_held()
     time_ = request_instant(storage, timeline, snapshot.config, ROLLBACK, render_action(plan), now)
+    _keep_if_held(snapshot, time_)
     execute(snapshot, time_, plan)
     return time_
+
+
+def _keep_if_held(snapshot: TableSnapshot, rollback: str) -> None:
+    """Withdraw a plan that was made when the lock was lost already: its write may be completed since.
+
+    Whoever finishes what is pending would undo a write that its writer was told is done.
+
+    Raises LockError.
+    """
+    try:
+        verify_held()
+    except LockError:
+        config, storage = snapshot.config, snapshot.storage
+        if storage.info(instant_path(config, rollback, ROLLBACK, INFLIGHT)) is None:
+            storage.delete(instant_path(config, rollback, ROLLBACK, REQUESTED))
+        raise
 
 
 def refuse_kind(storage: Storage, instant: Instant) -> None:
