@@ -6,10 +6,10 @@ fewer than four bytes is looked for in these as a whole value only, since by cha
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.orc as orc
@@ -34,6 +34,7 @@ ROW, KEY_RANGE, BLOCK, DELETE_BLOCK, CHANGE, INDEX, VALUE, TEXT = (
 
 _LOG, _PARQUET, _ORC, _HFILE = b"#HUDI#", b"PAR1", b"ORC", b"DATABLK*"
 _SHORT = 4
+_WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +53,10 @@ class Wanted:
     def __init__(self, keys: pa.Array, spec: KeySpec | None) -> None:
         self.keys = keys.cast(pa.string())
         self._spec = spec
-        self._texts: list[str] = self.keys.to_pylist()
-        self._patterns: list[tuple[str, re.Pattern[bytes]]] = []
-        for key in self._texts:
-            raw = re.escape(key.encode())
-            whole = rb"(?<![\w-])" + raw + rb"(?![\w-])" if len(key.encode()) >= _SHORT else b'"' + raw + b'"'
-            self._patterns.append((key, re.compile(whole)))
+        raw = {key.encode(): key for key in self.keys.to_pylist()}
+        self._words = Needles({r: key for r, key in raw.items() if len(r) >= _SHORT})
+        self._quoted = Needles({b'"%s"' % r: key for r, key in raw.items() if len(r) < _SHORT})
+        self._measured = Needles({_length(len(r)) + r: key for r, key in raw.items() if len(r) >= _SHORT})
 
     def among(self, keys: pa.Array | pa.ChunkedArray) -> list[str]:
         """Wanted keys among others."""
@@ -87,16 +86,59 @@ class Wanted:
 
     def in_text(self, data: bytes | memoryview) -> list[str]:
         """Keys in bytes, where no letter, digit, `_` or `-` is beside them."""
-        return [key for key, pattern in self._patterns if pattern.search(data)]
+        raw = bytes(data)
+        found = {key for key, _, _ in self._quoted.within(raw)}
+        for key, begin, end in self._words.within(raw):
+            if not (begin and raw[begin - 1] in _WORD) and not (end < len(raw) and raw[end] in _WORD):
+                found.add(key)
+        return sorted(found)
 
     def in_values(self, values: pa.ChunkedArray) -> list[str]:
         """Keys in Avro records: a text there has its length before it."""
-        found = []
-        for key in self._texts:
-            raw = key.encode()
-            if len(raw) >= _SHORT and pc.any(pc.match_substring(values, _length(len(raw)) + raw)).as_py():
-                found.append(key)
-        return found
+        found: set[str] = set()
+        for chunk in values.cast(pa.large_binary()).chunks:
+            _, bounds, data = chunk.buffers()
+            if data is None:
+                continue
+            offsets = np.frombuffer(bounds, np.int64)[chunk.offset : chunk.offset + len(chunk) + 1]
+            for key, begin, end in self._measured.within(data.to_pybytes()):
+                # Not what begins in one record and ends in the next.
+                at = int(np.searchsorted(offsets, begin, "right")) - 1
+                if 0 <= at < len(chunk) and end <= offsets[at + 1]:
+                    found.add(key)
+        return sorted(found)
+
+
+class Needles:
+    """Byte strings that stand for keys and are looked for in others, all at once.
+
+    Where one may begin is told by tables of their first bytes, so that what is slow is done at few places.
+    """
+
+    def __init__(self, keys: Mapping[bytes, str]) -> None:
+        self._head = min(4, min(map(len, keys), default=0))
+        self._tables = np.zeros((self._head, 256), dtype=bool)
+        self._by_head: dict[bytes, dict[int, dict[bytes, str]]] = {}
+        for needle, key in keys.items():
+            head = needle[: self._head]
+            self._tables[range(self._head), list(head)] = True
+            self._by_head.setdefault(head, {}).setdefault(len(needle), {})[needle] = key
+
+    def within(self, data: bytes) -> Iterator[tuple[str, int, int]]:
+        """Key, begin and end of each occurrence."""
+        size = self._head
+        places = len(data) - size + 1
+        if not self._by_head or places <= 0:
+            return
+        values = np.frombuffer(data, np.uint8)
+        there = self._tables[0][values[:places]]
+        for n in range(1, size):
+            there &= self._tables[n][values[n : n + places]]
+        for begin in np.flatnonzero(there).tolist():
+            for length, needles in self._by_head.get(data[begin : begin + size], {}).items():
+                key = needles.get(data[begin : begin + length])
+                if key is not None:
+                    yield key, begin, begin + length
 
 
 def _length(size: int) -> bytes:
