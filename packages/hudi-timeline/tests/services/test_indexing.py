@@ -217,6 +217,19 @@ def test_a_table_without_a_metadata_table_gets_its_listing_first_where_nothing_i
     assert sound(storage)
 
 
+def test_a_plan_whose_metadata_table_was_dropped_is_what_to_run_first(storage):
+    made(storage)
+    planned = table(storage).build_index("column_stats", mode="schedule").scheduled
+    write(storage, rows(4, v=1), **{"hoodie.metadata.enable": "false"})
+    assert storage.info(FOLDER) is None
+    with pytest.raises(ConcurrentWriterError, match=planned) as caught:
+        table(storage).build_index("bloom_filters")
+    assert "build_index(mode='execute')" in caught.value.remedy
+    assert table(storage).build_index(mode="execute").executed == (planned,)
+    assert table(storage).build_index("bloom_filters").built == ("bloom_filters",)
+    assert sound(storage)
+
+
 def test_a_dropped_index_is_gone_with_its_pending_build_and_a_live_one_stays(storage, meanwhile):
     made(storage)
     table(storage).build_index(["column_stats", "record_index"])

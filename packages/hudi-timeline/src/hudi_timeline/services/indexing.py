@@ -271,7 +271,9 @@ def _with_listing(context: ServiceContext, snapshot: TableSnapshot, besides: str
             f"the table has no metadata table, and none can be made while {pending} is pending",
             table=context.storage.uri,
             instant=pending.time,
-            remedy="build the index again when it is completed or rolled back.",
+            remedy="run that plan: `hudi index run`, or build_index(mode='execute')."
+            if pending.action == INDEXING
+            else "build the index again when it is completed or rolled back.",
         )
     context.table, _ = initialise(snapshot, (), context.options.indexes)
     return replace(snapshot, config=context.table)
