@@ -59,6 +59,7 @@ _DISTINCT_SHARE = 0.25
 _MIN_CHUNK_ROWS = 4096
 # How Arrow refuses values that a schema does not allow.
 # Below it Arrow writes a page of no values first, where there is a dictionary; lists behind one are not read again.
+_LARGE = 32 << 20
 _LEAST_PAGE = 16
 _ARROW_REFUSES = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
@@ -236,10 +237,15 @@ class BaseFileWriter:
         self, rows: pa.Table, stored: Mapping[str, list[tuple[StoredChunks, Chunk]]], same: Collection[str]
     ) -> Iterator[tuple[StoredChunks, Chunk]]:
         """Chunks of a row group in the schema's order, new ones encoded as they are asked for."""
+        large = (
+            _row_bytes(rows) >= _LARGE
+        )  # Arrow's pool keeps what others of its size may take, of all before
         for name in self._schema.names:
             if name in same:
                 yield from stored[name]
             else:
+                if large:
+                    pa.default_memory_pool().release_unused()
                 new = chunks_of_file(self._encoded(rows.select([name])))
                 yield from ((new, c) for c in new.groups[0].chunks)
 
