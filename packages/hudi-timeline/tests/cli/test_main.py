@@ -107,7 +107,8 @@ from hudi_timeline.cli.main import main
 try:
     main()
 finally:
-    heavy = ("pyarrow", "numpy", "rich.console", "fastavro", "fsspec", "hudi_timeline.table", "pandas", "polars")
+    heavy = ("pyarrow", "numpy", "rich.console", "fastavro", "fsspec", "hudi_timeline.table", "pandas", "polars",
+             "importlib.metadata", "email.message")
     print("imported:", [m for m in heavy if m in sys.modules])
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

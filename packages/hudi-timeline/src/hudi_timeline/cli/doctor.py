@@ -6,7 +6,6 @@ import os
 import platform
 import shutil
 import sys
-from importlib import metadata
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -55,6 +54,10 @@ def doctor(
 
 
 def _version(name: str) -> str | None:
+    from importlib import (
+        metadata,
+    )  # it brings the modules of e-mail along, of which no other command has any use
+
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

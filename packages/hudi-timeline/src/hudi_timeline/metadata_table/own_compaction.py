@@ -115,9 +115,8 @@ def _execute(own: OwnTable, instant: str, partitions: Collection[str]) -> None:
     planned = _planned(own, instant)
     slices = {g: of for g, of in own.every_slice(partitions).items() if g in planned}
     parts = merged(slices, instant)
-    refuse_shortened(
-        parts, committed_logs(own.snapshot)[0], table=storage.uri
-    )  # what is missing would stay so
+    # What is missing would stay so.
+    refuse_shortened(parts, committed_logs(own.snapshot)[0], table=storage.uri)
     made = (_merge(own, part, instant) for part in parts)
     stats = [stat for stat in made if stat is not None]
     by_partition: dict[str, tuple[WriteStat, ...]] = {}
