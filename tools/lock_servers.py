@@ -26,6 +26,7 @@ from interop.bundles import cache_folder
 LONGEST_S = 300  # for a server to start
 _ATTEMPTS = 3  # another process may take the port that was free a moment ago
 _PAUSE_S = 0.05
+_ANSWER_S = 10.0  # for what a server says of itself
 _DUMP_S = 2.0  # a JVM has listed its threads by then
 
 
@@ -215,16 +216,19 @@ def _free_port() -> int:
         return int(s.getsockname()[1])
 
 
-def _accepts(process: subprocess.Popen[bytes], port: int) -> bool:
-    """Whether the server takes a connection before it ends, or its time does."""
+def _serves(process: subprocess.Popen[bytes], kind: str, port: int) -> bool:
+    """Whether the server answers before it ends, or its time does."""
     deadline = time.monotonic() + LONGEST_S
     while process.poll() is None and time.monotonic() < deadline:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:
-            time.sleep(_PAUSE_S)
-        else:
-            return True
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as connection:
+            if kind != "zookeeper":
+                return True
+            # It takes connections before it serves, and closes them.
+            connection.settimeout(_ANSWER_S)
+            connection.sendall(b"srvr")
+            if b"Mode:" in b"".join(iter(lambda: connection.recv(4096), b"")):
+                return True
+        time.sleep(_PAUSE_S)
     return False
 
 
@@ -252,7 +256,7 @@ def _told(
     if what == "start empty":
         shutil.rmtree(folder / "data", ignore_errors=True)
     server = _started(command, folder)
-    return server, "done" if _accepts(server, port) else "it does not start again"
+    return server, "done" if _serves(server, sys.argv[1], port) else "it does not start again"
 
 
 def main() -> None:
@@ -268,7 +272,7 @@ def main() -> None:
             command = SERVERS[sys.argv[1]](folder, port)
             server = _started([java, *command], folder)
             try:
-                if _accepts(server, port):
+                if _serves(server, sys.argv[1], port):
                     print(port, flush=True)
                     for line in sys.stdin:
                         server, said = _told(line.strip(), server, [java, *command], folder, port)
