@@ -9,7 +9,7 @@ from polling_lock import PollingLock
 from hudi_format.errors import CorruptFileError
 from hudi_timeline import HudiTable
 from hudi_timeline.options.transaction_options import LOCK_PROVIDER
-from hudi_timeline.testing import CRASH, Act, Fault, Violation, check
+from hudi_timeline.testing import CRASH, DELAY, DOUBLE, FAIL, STALL, TEAR, Act, Fault, Violation, check
 from hudi_timeline.testing.faulty_storage import CHANGES
 from hudi_timeline.testing.workload import ACTS, BY_KEYS, INITIAL, OPTIONS, Case, drawn, made_table, rows_of
 
@@ -115,6 +115,12 @@ def test_one_that_dies_between_a_write_and_a_read_is_on_its_way(act):
 def test_a_seed_draws_the_same_case():
     assert drawn(5) == drawn(5)
     assert len({repr(drawn(n)) for n in range(40)}) == 40
+
+
+def test_seeds_draw_all_that_can_go_wrong():
+    kinds = {fault.kind for n in range(400) for of in drawn(n).faults.values() for fault in of}
+    assert kinds == {CRASH, DELAY, DOUBLE, FAIL, STALL, TEAR}
+    assert any(drawn(n).clocks for n in range(40))
 
 
 def test_the_check_reads_the_data_of_files_that_changed_since_they_were_found_sound():

@@ -23,7 +23,7 @@ from hudi_format.errors import CorruptFileError, MissingFileError, StaleSnapshot
 from hudi_timeline.options.transaction_options import CONFLICT_DETECTION, CONFLICT_RETRIES
 from hudi_timeline.options.write_options import DROP_DUPLICATES
 from hudi_timeline.table import HudiTable
-from hudi_timeline.testing.faulty_storage import CRASH, DELAY, DOUBLE, FAIL, TEAR, Fault
+from hudi_timeline.testing.faulty_storage import CRASH, DELAY, DOUBLE, FAIL, STALL, TEAR, Fault
 from hudi_timeline.testing.histories import Violation, check
 from hudi_timeline.testing.interleavings import Act, Done, Outcome, Rows, simulate
 from hudi_timeline.testing.memory_storage import MemoryStorage
@@ -317,7 +317,7 @@ ACTS: Mapping[str, Callable[[int], Act]] = {
 
 _BROKEN = (CorruptFileError, MissingFileError, StorageError)
 # Of ten drawn cases so many have a fault, and one has a clock that is wrong.
-_FAULTY, _SKEWED = 3, 1
+_FAULTY, _SKEWED, _STOPPED = 3, 1, 1  # of ten cases
 _LAST_STEP = 80
 _VERSION = 6
 
@@ -407,7 +407,7 @@ def _came_late(done: Done) -> bool:
 
 
 def drawn(seed: int) -> Case:
-    """Case that a seed chooses: two or three actors, some with a fault or a wrong clock."""
+    """Case that a seed chooses: two or three actors, some with a fault, a wrong clock or a stop."""
     draw = random.Random(f"case {seed}")
     names = [*ACTS]
     actors = {
@@ -422,6 +422,9 @@ def drawn(seed: int) -> Case:
         kind = draw.choice([FAIL, FAIL, CRASH, CRASH, DOUBLE, TEAR, DELAY])
         number, after = draw.randint(1, _LAST_STEP), draw.random() < 0.5
         faults = {"one": [Fault(kind, number=number, after=after, keep=draw.random())]}
+    elif what >= 10 - _STOPPED:
+        # After a call: a stop between the last look at the lock and the call that it is for no storage can prevent.
+        faults = {"one": [Fault(STALL, number=draw.randint(1, _LAST_STEP), after=True)]}
     clocks = {"one": draw.choice([-0.9, 0.5, 20.0])} if _FAULTY <= what < _FAULTY + _SKEWED else {}
     # By keys: by file groups two that add one key may leave it twice, as Apache Hudi's do.
     return Case(actors, draw.choice(["COPY_ON_WRITE", MERGE_ON_READ]), BY_KEYS, faults, clocks, seed=seed)
