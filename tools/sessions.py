@@ -30,7 +30,9 @@ SITE = (
     *(f"packages/{p}/README.md" for p in PACKAGES),
 )  # fmt: skip
 # Read by no session but those that take everything.
-UNREAD = re.compile(r"(?:.*/)?(?:CHANGELOG\.md|LICENSE|NOTICE|\.gitignore|changes/.*)|tools/check_\w+\.py")
+UNREAD = re.compile(
+    r"(?:.*/)?(?:CHANGELOG\.md|LICENSE|NOTICE|\.gitignore|changes/.*)|tools/(?:check_\w+|smoke_test)\.py"
+)
 
 
 def _sources(*packages: str) -> tuple[str, ...]:
