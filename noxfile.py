@@ -435,7 +435,7 @@ def _smoke(session: nox.Session, built: dict[str, Path], name: str, versions_of:
         asked = [w for w in versions.of_packages(below, extras=()) if not w.startswith("pyspark")]
         session.run("uv", "pip", "install", "--quiet", "--python", python, *versions_of, *asked,
                     *(str(built[p]) for p in below), *extra, external=True)  # fmt: skip
-        session.run(python, "-I", "tools/smoke_test.py", package.replace("-", "_"), external=True)
+        session.run(python, "-I", "tools/check_wheels.py", package.replace("-", "_"), external=True)
 
 
 # The oldest Linux that the wheels run on: glibc 2.17 of 2012 and later, or what their symbols ask for.

@@ -50,7 +50,7 @@ def test_each_session_is_in_the_noxfile():
         ("tests/interop/test_index.py", {"interop"}),
         ("tools/interop/ours.py", {*TESTS}),
         ("tools/check_layers.py", set()),
-        ("tools/smoke_test.py", {"wheels"}),
+        ("tools/check_wheels.py", {"wheels"}),
         ("requirements/ci.txt", {*sessions.BY_NAME}),
         ("noxfile.py", {*sessions.BY_NAME}),
     ],

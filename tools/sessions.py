@@ -30,9 +30,7 @@ SITE = (
     *(f"packages/{p}/README.md" for p in PACKAGES),
 )  # fmt: skip
 # Read by no session but those that take everything.
-UNREAD = re.compile(
-    r"(?:.*/)?(?:CHANGELOG\.md|LICENSE|NOTICE|\.gitignore|changes/.*)|tools/(?:check_\w+|smoke_test)\.py"
-)
+UNREAD = re.compile(r"(?:.*/)?(?:CHANGELOG\.md|LICENSE|NOTICE|\.gitignore|changes/.*)|tools/check_\w+\.py")
 
 
 def _sources(*packages: str) -> tuple[str, ...]:
@@ -90,7 +88,7 @@ SESSIONS = (
     Session("lowest-3.11", tuple(dict.fromkeys(i for p in PACKAGES[:3] for i in _tests(p)))),
     Session("documents", EVERYTHING, BOTH),
     Session("docs", (*SET_UP, *_sources(*PACKAGES), *SITE)),
-    Session("wheels", (*SET_UP, *_sources(*PACKAGES), "tools/smoke_test.py"), BOTH),
+    Session("wheels", (*SET_UP, *_sources(*PACKAGES), "tools/check_wheels.py"), BOTH),
     Session("unit-3.11(hudi-index)", _tests("hudi-index")),
 )
 BY_NAME = {session.name: session for session in SESSIONS}

@@ -267,9 +267,6 @@ def merge_file(
             if changes is not None:
                 changes.met(before, met.gone, take, written)
             kept.part(number, before, written)
-            if stored_file.in_pieces(number):  # what a large row group took is free before the next one comes
-                del before, group, written, rows
-                pa.default_memory_pool().release_unused()
         inserts = 0
         new_keys = [pa.array([], pa.string())]
         for new in _new_rows(incoming, folding, seen, limit):

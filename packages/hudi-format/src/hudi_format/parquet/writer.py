@@ -57,10 +57,11 @@ _SAMPLE_PIECES, _PIECE_ROWS = 8, 1024
 _DISTINCT_SHARE = 0.25
 # Arrow writes a column chunk by chunk of the table; below this average they are put together first.
 _MIN_CHUNK_ROWS = 4096
-# How Arrow refuses values that a schema does not allow.
 # Below it Arrow writes a page of no values first, where there is a dictionary; lists behind one are not read again.
-_LARGE = 32 << 20
 _LEAST_PAGE = 16
+# Before columns of so many bytes of rows are encoded, Arrow's pool gives back what it keeps for others of other sizes.
+_LARGE = 32 << 20
+# How Arrow refuses values that a schema does not allow.
 _ARROW_REFUSES = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
@@ -237,9 +238,7 @@ class BaseFileWriter:
         self, rows: pa.Table, stored: Mapping[str, list[tuple[StoredChunks, Chunk]]], same: Collection[str]
     ) -> Iterator[tuple[StoredChunks, Chunk]]:
         """Chunks of a row group in the schema's order, new ones encoded as they are asked for."""
-        large = (
-            _row_bytes(rows) >= _LARGE
-        )  # Arrow's pool keeps what others of its size may take, of all before
+        large = _row_bytes(rows) >= _LARGE
         for name in self._schema.names:
             if name in same:
                 yield from stored[name]

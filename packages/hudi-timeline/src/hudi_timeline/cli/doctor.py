@@ -54,9 +54,8 @@ def doctor(
 
 
 def _version(name: str) -> str | None:
-    from importlib import (
-        metadata,
-    )  # it brings the modules of e-mail along, of which no other command has any use
+    # It brings the modules of e-mail along, of which no other command has any use.
+    from importlib import metadata
 
     try:
         return metadata.version(name)

@@ -55,7 +55,7 @@ from hudi_timeline.reading.snapshot_query import START, distinct, plan_files_tab
 from hudi_timeline.reading.stability import open_writes
 from hudi_timeline.reading.time_travel import completed_by, first_open_write, has_archive, oldest_whole
 from hudi_timeline.timeline.active_timeline import completed_at
-from hudi_timeline.timeline.archived_timeline import archived_instants, archived_write_between
+from hudi_timeline.timeline.archived_timeline import archived_instants, archived_write_with_time
 from hudi_timeline.timeline.instant import WRITE_ACTIONS, Instant, parse_instant, zone_of
 from hudi_timeline.timeline.lsm_timeline import history_instants
 
@@ -320,14 +320,14 @@ def _gone(snapshot: TableSnapshot, begin: str, end: str | None, completion: bool
     if not has_archive(storage, config):
         return ""
     try:
-        found = archived_write_between(
+        found = archived_write_with_time(
             storage, config, begin, end,
             by_completion=completion, unless=no_loss(snapshot), written_since_ms=since_ms,
         )  # fmt: skip
     except (CorruptFileError, UnsupportedError, MissingFileError) as e:
         log.warning("%s: the archived timeline cannot be read, so commits may be missing: %s", storage.uri, e)
         return "" if since_ms else snapshot.timeline.first_active
-    return "" if found is None else found.completion if completion else found.time
+    return "" if found is None else found[0]
 
 
 def incremental_schema(snapshot: TableSnapshot) -> pa.Schema:

@@ -316,8 +316,8 @@ ACTS: Mapping[str, Callable[[int], Act]] = {
 # --- cases
 
 _BROKEN = (CorruptFileError, MissingFileError, StorageError)
-# Of ten drawn cases so many have a fault, and one has a clock that is wrong.
-_FAULTY, _SKEWED, _STOPPED = 3, 1, 1  # of ten cases
+# Of ten drawn cases so many have a fault, a clock that is wrong, or a stop.
+_FAULTY, _SKEWED, _STOPPED = 3, 1, 1
 _LAST_STEP = 80
 _VERSION = 6
 

@@ -189,8 +189,7 @@ def archived_write_between(
     """Newest completed write in (begin, end], from the newest archive file with one.
 
     Args:
-        by_completion: compare with the times at which instants were completed, and not their own; `completion` of what
-            is found says that of it.
+        by_completion: compare with the times at which instants were completed, and not their own.
         unless: whether an instant does not count, by its time: an archival first writes its archive, then removes
             files, so that some are on the timeline too.
         written_since_ms: files of the archive that were written before this time are not opened.
@@ -198,12 +197,29 @@ def archived_write_between(
     Raises:
         CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
     """
+    found = archived_write_with_time(
+        storage, config, begin, end,
+        by_completion=by_completion, unless=unless, written_since_ms=written_since_ms,
+    )  # fmt: skip
+    return None if found is None else found[1]
+
+
+def archived_write_with_time(
+    storage: Storage,
+    config: TableConfig,
+    begin: str,
+    end: str | None,
+    *,
+    by_completion: bool,
+    unless: Callable[[str], bool],
+    written_since_ms: int,
+) -> tuple[str, Instant] | None:
+    """The write of `archived_write_between`, after its time in the order that was asked for."""
     if config.version.has_lsm_history:
         past = history_instants(storage, config, written_since_ms=written_since_ms)
         writes = (i for i in past if i.action in WRITE_ACTIONS and not unless(i.time))
         times = ((i.completion if by_completion else i.time, i) for i in writes)
-        found = max((t for t in times if begin < t[0] and (end is None or t[0] <= end)), default=None)
-        return found[1] if found is not None else None
+        return max((t for t in times if begin < t[0] and (end is None or t[0] <= end)), default=None)
     for path in reversed(archive_files(storage, config, written_since_ms=written_since_ms)):
         hit = []
         for record in _records(storage, path):
@@ -212,13 +228,11 @@ def archived_write_between(
                 continue
             if unless(instant.time):
                 continue
-            if by_completion:
-                instant = replace(instant, completion=str(record.get("stateTransitionTime") or instant.time))
-            at = instant.completion if by_completion else instant.time
+            at = str(record.get("stateTransitionTime") or instant.time) if by_completion else instant.time
             if begin < at and (end is None or at <= end):
                 hit.append((at, instant))
         if hit:
-            return max(hit)[1]
+            return max(hit)
     return None
 
 

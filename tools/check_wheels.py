@@ -1,4 +1,4 @@
-"""An installed package works: `smoke_test.py PACKAGE` imports every module of it, compiled ones too, and uses it.
+"""An installed package works: `check_wheels.py PACKAGE` imports every module of it, compiled ones too, and uses it.
 
 To be run with `python -I` in an environment that holds the package and those below it, and nothing of this checkout.
 """
@@ -22,8 +22,7 @@ def hudi_format() -> str:
     """Rows to Avro and back."""
     import pyarrow as pa
 
-    from hudi_format.avro import Decoder, Encoder
-    from hudi_format.schema.avro import to_avro
+    from hudi_format import Decoder, Encoder, to_avro
 
     rows = pa.table({"id": ["a", "é", None], "n": [1, None, 3]})
     schema = to_avro(rows.schema, "smoke")
