@@ -53,6 +53,8 @@ def test_values_that_lose_nothing_are_turned(values, source, target):
         ([0.1], pa.float64(), pa.float32(), 0),
         ([MOMENT, MOMENT + dt.timedelta(seconds=1)], pa.timestamp("us"), pa.date32(), 1),
         (["1"], pa.string(), pa.int64(), 0),
+        ([None, "2024-03-05", "1"], pa.string(), pa.date32(), 2),
+        (["true"], pa.string(), pa.bool_(), 0),
         ([None, True], pa.bool_(), pa.int64(), 1),
         ([MOMENT.date()], pa.date32(), pa.timestamp("us", "UTC"), 0),
     ],
@@ -62,6 +64,21 @@ def test_the_first_value_that_does_not_survive_is_named(values, source, target, 
         turned(pa.array(values, source), target)
     assert (e.value.path, e.value.index, e.value.target) == ("c", at, target)
     assert e.value.value == values[at] or values[at] != values[at]
+
+
+def test_iso_texts_become_dates_and_times_and_the_first_other_text_is_named_with_its_reason():
+    assert turned(pa.array(["2024-03-05", None]), pa.date32()).to_pylist() == [MOMENT.date(), None]
+    with pytest.raises(MisfitError, match="no such day") as e:
+        turned(pa.array([None, "2024-03-05", "2024-02-30", "soon"]), pa.date32())
+    assert (e.value.index, e.value.value) == (2, "2024-02-30")
+    how = Exact()
+    moments = turned(pa.array(["2024-03-05T00:00:00Z"]), pa.timestamp("us", "UTC"), how)
+    assert moments.to_pylist() == [MOMENT.replace(tzinfo=dt.UTC)]
+    assert not how.without_zone
+    turned(pa.array(["2024-03-05 00:00"]), pa.timestamp("us"), how)
+    assert not how.without_zone
+    turned(pa.array(["2024-03-05 00:00"]), pa.timestamp("us", "UTC"), how)
+    assert how.without_zone == {"c"}
 
 
 def test_guessed_doubles_are_rounded_to_floats_unless_they_are_too_large():

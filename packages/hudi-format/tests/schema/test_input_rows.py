@@ -1,6 +1,7 @@
 """Rows in every form in which callers have them, as the same Arrow data; and what is no table."""
 
 import datetime as dt
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -192,3 +193,31 @@ def test_midnights_among_dates_are_dates():
 def test_a_pandas_frame_of_nested_columns_only():
     frame = pd.DataFrame({"k": [{"a": 1}, {"a": 2}], "l": [[1], []]})
     assert as_reader(frame).to_pylist() == [{"k": {"a": 1}, "l": [1]}, {"k": {"a": 2}, "l": []}]
+
+
+ID = uuid.UUID(int=5)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "found"),
+    [
+        ([ID, "a", None], None, [str(ID), "a", None]),
+        ([[ID], None], None, [[str(ID)], None]),
+        ([{"u": ID, "n": 1}], None, [{"u": str(ID), "n": 1}]),
+        ([{"u": ID}], pa.map_(pa.string(), pa.string()), [[("u", str(ID))]]),
+        ([[{"u": ID}]], pa.list_(pa.struct([("u", pa.binary(16))])), [[{"u": ID.bytes}]]),
+        ([{"u": ID}], pa.map_(pa.string(), pa.binary()), [[("u", ID.bytes)]]),
+        ([ID, b"a"], pa.binary(), [ID.bytes, b"a"]),
+    ],
+)
+def test_uuids_at_any_depth_are_text_or_the_bytes_that_the_table_has(values, kind, found):
+    known = None if kind is None else lambda: pa.schema([("c", kind)])
+    assert as_reader({"c": values}, known)["c"].to_pylist() == found
+    frame = pd.DataFrame({"c": pd.Series(values, dtype="object"), "n": range(len(values))})
+    assert as_reader(frame, known)["c"].to_pylist() == found
+
+
+def test_a_column_of_uuids_and_numbers_is_refused_at_the_first_number():
+    with pytest.raises(SchemaError) as e:
+        as_reader({"c": [ID, None, 1]})
+    assert (e.value.details["column"], e.value.details["row"]) == ("c", 2)

@@ -95,7 +95,7 @@ def stored_leaf(kind: pa.DataType) -> pa.DataType | None:
     Fixed-size binary and timestamps in milliseconds are left as they are: both occur in tables.
     """
     if isinstance(kind, pa.BaseExtensionType):  # one that is made in Python has no hash
-        return None
+        return pa.string() if is_uuid(kind) else None
     if kind in _INTEGERS:
         return _INTEGERS[kind]
     if pt.is_float16(kind):
@@ -205,6 +205,8 @@ def _converted(column: Column, target: pa.DataType, path: str, how: _How, keep_d
     if keep_dictionary and pt.is_string(target) and pt.is_dictionary(column.type):
         return _each_chunk(column, pa.dictionary(pa.int32(), target), _plain_dictionary)
     source, exact = unwrapped(column.type), how.exact
+    if is_uuid(source) and pt.is_string(target):
+        return _each_chunk(column, target, uuid_texts)
     if exact is not None and not _same_kind(source, target):
         return _each_chunk(column, target, lambda a: _exact_leaf(a, target, path, how, exact))
     if _is_union_of_numbers(source, target):
@@ -260,8 +262,6 @@ def _same_kind(source: pa.DataType, target: pa.DataType) -> bool:
 def _exact_leaf(array: pa.Array, target: pa.DataType, path: str, how: _How, exact: Exact) -> pa.Array:
     """Cast of values where one type is flat, or the kinds differ."""
     given = array.type
-    if is_uuid(given) and pt.is_string(target):
-        return uuid_texts(array)
     known = not isinstance(given, pa.BaseExtensionType) or is_uuid(given) or unwrapped(given) != given
     array = _decoded(array)
     if pt.is_map(target) and pt.is_struct(array.type) and not array.type.num_fields:

@@ -1,19 +1,21 @@
 """Lossless conversion of flat Arrow columns to a table's types.
 
-Wider than Avro's promotions, and stricter: 1.0 becomes the whole number 1 and a long becomes an int where it fits,
-but text never becomes anything else, nothing becomes a boolean, and a whole number that a double does not hold is
-refused.  The first value that does not survive is named.
+Wider than Avro's promotions, and stricter: 1.0 becomes the whole number 1 and a long becomes an int where it fits, ISO
+text becomes a date or a time, but text never becomes a number, nothing becomes a boolean, and a whole number that a
+double does not hold is refused.  The first value that does not survive is named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
+
+from hudi_format.schema.iso_texts import dates_of, is_text, lack_zones, moments_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +25,11 @@ class Exact:
     Attributes:
         rounds: doubles become the floats nearest to them, as their type was guessed from Python's numbers, which
             know no other; else a double that no float equals is refused.
+        without_zone: filled with the columns in which texts of times without a zone were taken for times of UTC.
     """
 
     rounds: bool = False
+    without_zone: set[str] = field(default_factory=set, compare=False)
 
 
 class MisfitError(Exception):
@@ -49,7 +53,7 @@ def is_uuid(kind: pa.DataType) -> bool:
     return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.uuid"
 
 
-def uuid_texts(array: pa.ExtensionArray) -> pa.Array:
+def uuid_texts(array: pa.Array) -> pa.Array:
     """UUIDs in their usual form, with hyphens."""
     return pa.array([None if v is None else str(v) for v in array.to_pylist()], pa.string())
 
@@ -112,22 +116,22 @@ def exactly(
     Raises:
         MisfitError: a value does not survive.
     """
-    cast = _cast(array.type, target, how) or promoted
+    cast = _cast(array.type, target, how, path) or promoted
     if cast is None or array.null_count == len(array):
         return hopeless(array, array.type, target, path)
     try:
         return cast(array)
     except (pa.ArrowException, ValueError) as e:
         # Of all casts the first value is the one without which what comes before it can be cast.
-        good, bad = pc.index(array.is_valid(), True).as_py(), len(array)
+        good, bad, why = pc.index(array.is_valid(), True).as_py(), len(array), e
         while bad - good > 1:
             middle = (good + bad) // 2
             try:
                 cast(array.slice(0, middle))
                 good = middle
-            except (pa.ArrowException, ValueError):
-                bad = middle
-        reason = str(e) if isinstance(e, _LossError) else ""
+            except (pa.ArrowException, ValueError) as sooner:
+                bad, why = middle, sooner
+        reason = str(why) if isinstance(why, _LossError) else ""
         raise MisfitError(path, good, _value(array, good), array.type, target, reason) from None
 
 
@@ -150,7 +154,9 @@ def _require(kept: pa.Array | np.ndarray, why: str) -> None:
         raise _LossError(why)
 
 
-def _cast(source: pa.DataType, target: pa.DataType, how: Exact) -> Callable[[pa.Array], pa.Array] | None:
+def _cast(
+    source: pa.DataType, target: pa.DataType, how: Exact, path: str
+) -> Callable[[pa.Array], pa.Array] | None:
     """The cast of a column; None where only promotions apply."""
     if pt.is_integer(target):
         return _to_integers(source, target)
@@ -159,24 +165,20 @@ def _cast(source: pa.DataType, target: pa.DataType, how: Exact) -> Callable[[pa.
     if pt.is_date32(target):
         return _to_dates(source)
     if pt.is_timestamp(target):
-        return _to_timestamps(source, target)
+        return _of_times(target, how, path) if is_text(source) else _to_timestamps(source, target)
     if pt.is_decimal(target) and pt.is_decimal(source):
         return lambda a: a.cast(target)
     if pt.is_decimal(target) and pt.is_uint64(source):
         return lambda a: a.cast(pa.decimal128(20, 0)).cast(target)
     if pt.is_fixed_size_binary(target) and pt.is_fixed_size_binary(source):
         return lambda a: a.cast(pa.binary()).cast(target)
-    if _is_text(source) and not (_is_text(target) or pt.is_binary(target) or pt.is_fixed_size_binary(target)):
+    if is_text(source) and not (is_text(target) or pt.is_binary(target) or pt.is_fixed_size_binary(target)):
         return _never
     return None
 
 
 def _never(array: pa.Array) -> pa.Array:
     raise ValueError(array.type)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind))
 
 
 def _to_integers(source: pa.DataType, target: pa.DataType) -> Callable[[pa.Array], pa.Array]:
@@ -236,6 +238,8 @@ def _to_floats(source: pa.DataType, target: pa.DataType, how: Exact) -> Callable
 
 
 def _to_dates(source: pa.DataType) -> Callable[[pa.Array], pa.Array]:
+    if is_text(source):
+        return lambda a: _stating(dates_of, a)
     if pt.is_date64(source) or (pt.is_timestamp(source) and source.tz is None):
 
         def days(array: pa.Array) -> pa.Array:
@@ -245,6 +249,24 @@ def _to_dates(source: pa.DataType) -> Callable[[pa.Array], pa.Array]:
 
         return days
     return (lambda a: a.cast(pa.date32())) if pt.is_date32(source) else _never
+
+
+def _of_times(target: pa.DataType, how: Exact, path: str) -> Callable[[pa.Array], pa.Array]:
+    def times(texts: pa.Array) -> pa.Array:
+        out = _stating(lambda a: moments_of(a, target), texts)
+        if target.tz is not None and lack_zones(texts):
+            how.without_zone.add(path)
+        return out
+
+    return times
+
+
+def _stating(read: Callable[[pa.Array], pa.Array], texts: pa.Array) -> pa.Array:
+    """What `read` makes of texts; its refusal is a reason to tell."""
+    try:
+        return read(texts)
+    except ValueError as e:
+        raise _LossError(str(e)) from None
 
 
 def _to_timestamps(source: pa.DataType, target: pa.DataType) -> Callable[[pa.Array], pa.Array]:

@@ -254,4 +254,4 @@ def _wider(source: pa.DataType, target: pa.DataType) -> pa.DataType | None:
     return None if equal_types(kind, target) else kind
 
 
-__all__ = ["fit", "in_table_types", "in_utc", "stored_types", "unlike", "without_untyped"]
+__all__ = ["Batch", "fit", "in_table_types", "in_utc", "stored_types", "unlike", "without_untyped"]

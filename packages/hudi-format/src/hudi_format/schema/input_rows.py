@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, time
 from pathlib import PurePath
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -128,7 +129,7 @@ def _unreadable(data: object) -> SchemaError:
 def _frame(frame: Any, known: Callable[[], pa.Schema | None] | None) -> pa.Table:
     """A pandas DataFrame's columns without its index."""
     objects = [n for n, kind in frame.dtypes.items() if str(kind) == "object" and isinstance(n, str)]
-    odd = [n for n in objects if isinstance(_first(frame[n]), (list, tuple, Mapping))]
+    odd = [n for n in objects if isinstance(_first(frame[n]), (list, tuple, Mapping, UUID))]
     table = pa.Table.from_pandas(frame.drop(columns=odd) if odd else frame, preserve_index=False)
     for name in set(objects) - set(odd):
         if pt.is_temporal(table.column(name).type):
@@ -158,21 +159,22 @@ def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None
         )
     if not isinstance(values, (list, tuple)):
         return _in_units_of_arrow(values) if isinstance(values, np.ndarray) else values
-    kind = guess = None
-    try:
-        guess = pa.array(values)
-    except _REFUSALS:
+    guess, plain = _guess(values), None
+    if guess is None:
         moments = _moments(values)
         if moments is not None:
             return moments
-        if not any(isinstance(v, (list, tuple, Mapping)) for v in values):
-            raise _mixed(name, values, None) from None
+        if any(map(_has_uuids, values)):
+            plain = _without_uuids(values, _known_type(name, known))
+            guess = _guess(plain)
+        if guess is None and not any(isinstance(v, (list, tuple, Mapping)) for v in values):
+            raise _mixed(name, values if plain is None else plain, None)
+    values, kind = values if plain is None else plain, None
     if guess is not None:
         _refuse_lost_times(name, values, guess.type)
     if guess is None or _has_struct(guess.type):
-        schema = known() if known is not None else None
-        if schema is not None and schema.get_field_index(name) >= 0:
-            stored = schema.field(name).type
+        stored = _known_type(name, known)
+        if stored is not None:
             kind = (stored if _has_map(stored) else None) if guess is None else _with_maps(guess.type, stored)
     if kind is None and guess is not None:
         return guess
@@ -180,6 +182,59 @@ def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None
         return pa.array(values, kind)
     except _REFUSALS:
         raise _mixed(name, values, kind) from None
+
+
+def _guess(values: Sequence[Any]) -> pa.Array | None:
+    """The values in the type that Arrow finds for them; None where it finds none."""
+    try:
+        return pa.array(values)
+    except _REFUSALS:
+        return None
+
+
+def _known_type(name: str, known: Callable[[], pa.Schema | None] | None) -> pa.DataType | None:
+    schema = known() if known is not None else None
+    return schema.field(name).type if schema is not None and schema.get_field_index(name) >= 0 else None
+
+
+def _has_uuids(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_has_uuids, value.values()))
+    return isinstance(value, UUID) or (isinstance(value, (list, tuple)) and any(map(_has_uuids, value)))
+
+
+def _without_uuids(value: Any, kind: pa.DataType | None) -> Any:
+    """A column's values, or one of them, with UUIDs as bytes where the table has bytes, else as text.
+
+    Arrow knows UUIDs as the values of a column of nothing else, and before its release 23 not at all.
+
+    Args:
+        kind: the column's type in the table; None where that is not known.
+    """
+    if isinstance(value, UUID):
+        return value.bytes if kind is not None and _holds_bytes(kind) else str(value)
+    if isinstance(value, Mapping):
+        return {n: _without_uuids(v, _member(kind, n)) for n, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_uuids(v, kind) for v in value]
+    return value
+
+
+def _holds_bytes(kind: pa.DataType) -> bool:
+    if is_any_list(kind):
+        return _holds_bytes(kind.value_type)
+    return bool(pt.is_binary(kind) or pt.is_fixed_size_binary(kind))
+
+
+def _member(kind: pa.DataType | None, name: Any) -> pa.DataType | None:
+    """The type of a dict's value by its key, in a column that may be a list of dicts."""
+    while kind is not None and is_any_list(kind):
+        kind = kind.value_type
+    if kind is not None and pt.is_map(kind):
+        return kind.item_type
+    if kind is None or not pt.is_struct(kind) or not isinstance(name, str) or kind.get_field_index(name) < 0:
+        return None
+    return kind.field(name).type
 
 
 def _moments(values: Sequence[Any]) -> pa.Array | None:

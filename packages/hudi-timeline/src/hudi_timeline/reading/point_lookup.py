@@ -25,6 +25,7 @@ from hudi_format.errors import HudiError, StaleSnapshotError
 from hudi_format.file_slice.keyed_file import WantedKeys
 from hudi_format.fork_safe import ProcessLock
 from hudi_format.keygen.record_keys import record_keys
+from hudi_format.merge.record_merger import one_array
 from hudi_format.parquet.footer import read_entries
 from hudi_format.parquet.pages import PagedFile
 from hudi_format.schema.casts import convert, stored_leaf, unwrapped
@@ -32,6 +33,7 @@ from hudi_format.schema.evolution import as_stored, conform
 from hudi_format.schema.exact import Exact
 from hudi_format.schema.fit import fit, in_table_types, stored_types
 from hudi_format.schema.input_rows import as_reader
+from hudi_format.schema.iso_texts import dates_of, moments_of
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY, without_meta
 from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import Storage
@@ -328,18 +330,55 @@ def _read_tasks(scan: Scan) -> list[ReadTask]:
     return [t for t in scan.plan_files() if isinstance(t, ReadTask)]
 
 
-def _as_in_table(
-    rows: pa.Table | pa.RecordBatch, config: TableConfig, schema: pa.Schema, exact: Exact
-) -> pa.Table:
+def _as_in_table(table: pa.Table, config: TableConfig, schema: pa.Schema, exact: Exact) -> pa.Table:
     """Key columns in the table's types: 1.5 is 1.50 in a table with two digits."""
     roots = dict.fromkeys(name.partition(".")[0] for name in config.record_key_fields)
-    there = [n for n in roots if n in rows.schema.names]
-    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-    table = table.select(there)
+    table = table.select([n for n in roots if n in table.schema.names])
     # Texts may be keys as `_hoodie_record_key` has them.
     typed = pa.schema([f for f in table.schema if stored_leaf(unwrapped(f.type)) != pa.string()])
     table = fit(table, in_table_types(typed, schema), exact=exact)
     return conform(table, pa.schema([as_stored(f, schema) for f in stored_types(table.schema)]))
+
+
+def _times_of(texts: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | None:
+    """Dates or times that texts say in ISO 8601, null for other texts; None where the key is of another type."""
+    read: Callable[[pa.Array], pa.Array]
+    if pt.is_date32(kind):
+        read = dates_of
+    elif pt.is_timestamp(kind):
+        read = partial(moments_of, target=kind)
+    else:
+        return None
+    texts = one_array(convert(texts, pa.string(), RECORD_KEY))
+    try:
+        return read(texts)
+    except ValueError:  # other texts among them, which may be keys as they are stored
+        return pa.concat_arrays([_time_of(texts.slice(n, 1), read, kind) for n in range(len(texts))])
+
+
+def _time_of(text: pa.Array, read: Callable[[pa.Array], pa.Array], kind: pa.DataType) -> pa.Array:
+    try:
+        return read(text)
+    except ValueError:
+        return pa.nulls(1, kind)
+
+
+def _with_times(rows: pa.Table, config: TableConfig, schema: pa.Schema) -> pa.Table | None:
+    """The rows whose text is all that their dates and times are, with these; None where there are none."""
+    there, any_times = pa.repeat(True, rows.num_rows), False
+    for name in config.record_key_fields:
+        at = rows.schema.get_field_index(name)
+        if (
+            at < 0
+            or schema.get_field_index(name) < 0
+            or stored_leaf(unwrapped(rows.field(at).type)) != pa.string()
+        ):
+            continue
+        times = _times_of(rows.column(at), schema.field(name).type)
+        if times is not None:
+            rows, any_times = rows.set_column(at, name, times), True
+            there = pc.and_(there, times.is_valid())
+    return rows.filter(there) if any_times else None
 
 
 def key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
@@ -358,20 +397,33 @@ def key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
         elif isinstance(given, list) and not any(k is None or isinstance(k, str) for k in given):
             rows, exact = as_reader({"keys": given})["keys"], Exact(rounds=True)
         else:
-            texts = text_list("keys", cast("list[str | None]", given))
-            return pc.unique(pa.array(texts, pa.string()))
+            rows = pa.array(text_list("keys", cast("list[str | None]", given)), pa.string())
     if isinstance(rows, (pa.Array, pa.ChunkedArray)):
         fields = config.record_key_fields
         if stored_leaf(unwrapped(rows.type)) == pa.string() or pt.is_null(rows.type):
-            return pc.unique(convert(rows, pa.string(), RECORD_KEY))
+            texts = convert(rows, pa.string(), RECORD_KEY)
+            said = None if len(fields) != 1 else _with_times(pa.table({fields[0]: texts}), config, schema)
+            return pc.unique(texts) if said is None else _united(texts, _made(said, config, schema, exact))
         if len(fields) != 1 or "." in fields[0]:
             raise TypeError(
                 f"keys of the columns {', '.join(fields) or RECORD_KEY} are texts, or rows with these columns, not "
                 f"{rows.type}"
             )
         rows = pa.table({fields[0]: rows})
-    made = record_keys(_as_in_table(rows, config, schema, exact), config.record_key_spec())
-    return pc.unique(made.cast(pa.string()))
+    rows = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    made, said = _made(rows, config, schema, exact), _with_times(rows, config, schema)
+    return pc.unique(made) if said is None else _united(made, _made(said, config, schema, exact))
+
+
+def _made(rows: pa.Table, config: TableConfig, schema: pa.Schema, exact: Exact) -> pa.Array:
+    return one_array(record_keys(_as_in_table(rows, config, schema, exact), config.record_key_spec())).cast(
+        pa.string()
+    )
+
+
+def _united(texts: pa.Array | pa.ChunkedArray, more: pa.Array) -> pa.Array:
+    """Both: a text of a time is a key by itself in tables with consistent timestamps."""
+    return pc.unique(pa.concat_arrays([one_array(texts), more]))
 
 
 def paths_of(partitions: str | Iterable[str]) -> set[str]:

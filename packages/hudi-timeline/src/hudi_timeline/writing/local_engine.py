@@ -31,7 +31,7 @@ from hudi_format.merge.record_merger import one_array
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.exact import Exact
-from hudi_format.schema.fit import fit, unlike
+from hudi_format.schema.fit import Batch, fit, unlike
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, FILE_NAME, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.hashing.java import crc32
@@ -55,6 +55,7 @@ from hudi_timeline.writing.bulk_insert_sort import in_order, user_function
 from hudi_timeline.writing.engine import DATA, TABLE, PrepareTask
 from hudi_timeline.writing.tasks import ProfileRow, Routing, TaskToken, WriteContext, as_written
 from hudi_timeline.writing.workers import write_bucket
+from hudi_timeline.writing.write_schema import about_texts
 
 STREAM_BATCH_ROWS = 131_072
 # Sort modes that order rows; the others only choose the task, and here is one.
@@ -103,7 +104,7 @@ class LocalEngine:
         warnings: of what the rows are made from, see `Engine`.
         """
         self.types = types
-        self.warnings = warnings
+        self.warnings = self._told = warnings
         self._exact = Exact(rounds=guessed)
         self.parallelism = threads or len(os.sched_getaffinity(0))
         self.looked_up: LookupCount | None = None
@@ -121,19 +122,24 @@ class LocalEngine:
         if not exact:
             return data
         if isinstance(data, pa.Table):
-            return fit(data, schema, exact=self._exact)
+            return self._fit(data, schema)
         if not unlike(data.schema, schema):
             return data
-        empty = fit(no_rows(data.schema), schema, exact=self._exact)
+        empty = self._fit(no_rows(data.schema), schema)
 
         def batches() -> Iterator[pa.RecordBatch]:
             first = 0
             with data:  # a source that is not read to its end is let go of
                 for batch in data:
-                    yield fit(batch, schema, first=first, exact=self._exact)
+                    yield self._fit(batch, schema, first)
                     first += batch.num_rows
 
         return pa.RecordBatchReader.from_batches(empty.schema, batches())
+
+    def _fit(self, rows: Batch, schema: pa.Schema, first: int = 0) -> Batch:
+        fitted = fit(rows, schema, first=first, exact=self._exact)
+        self.warnings = (*self._told, *about_texts(self._exact.without_zone))
+        return fitted
 
     def screen(self, data: pa.RecordBatchReader | pa.Table, screening: Screening) -> LocalScreened:
         return LocalScreened(data, screening)

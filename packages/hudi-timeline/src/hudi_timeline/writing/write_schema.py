@@ -256,6 +256,12 @@ def about_utc(given: pa.Schema, stored: pa.Schema) -> Iterable[str]:
         )
 
 
+def about_texts(columns: Iterable[str]) -> Iterable[str]:
+    """Warnings about texts of times without time zone that were taken for UTC."""
+    if columns:
+        yield f"{', '.join(sorted(columns))}: texts of times without a zone are taken for UTC; end them in their zone"
+
+
 def _holds(kind: pa.DataType, zone: str | None) -> bool:
     """Whether there are timestamps of a time zone."""
     kind = unwrapped(kind)
