@@ -505,6 +505,7 @@ def bench_smoke(session: nox.Session) -> None:
     session.run("python", "benchmarks/macro/incremental.py", "--scale", "smoke", "--engines", "ours")
     session.run("python", "benchmarks/macro/storage_calls.py", "--repeat", "1")
     session.run("python", "benchmarks/macro/neighbours.py", "--scale", "smoke")
+    session.run("python", "benchmarks/macro/startup.py", "--scale", "smoke")
 
 
 # What `nox -s bench` measures: a script of benchmarks/macro and its arguments, by the name of its table.
@@ -527,6 +528,7 @@ BENCHMARKS = {
     "data_skipping": ("data_skipping.py",),
     "spikes": ("spikes.py", "--repeat", "3"),
     "neighbours": ("neighbours.py",),
+    "startup": ("startup.py",),
     "headline": ("headline.py",),
     "headline-bloom": ("headline.py", "--index", "BLOOM", "--repeat", "1"),
     "headline-global-simple": ("headline.py", "--index", "GLOBAL_SIMPLE", "--repeat", "1"),

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_format.arrow.arrays import (
+    column_of,
     doubles,
     filtered,
     flags,
@@ -17,6 +18,7 @@ from hudi_format.arrow.arrays import (
     numbers_of,
     python_rows,
     python_values,
+    table_of,
     text,
     texts,
     without_hidden_nulls,
@@ -39,6 +41,50 @@ def test_texts(values):
     made.validate(full=True)
     assert made.equals(pa.array(values, pa.string()))
     assert made.null_count == values.count(None)
+
+
+MOMENT = pa.timestamp("ms", "UTC")
+COLUMNS = (
+    (pa.string(), ["a", None, "é"]),
+    (pa.bool_(), [True, None, False]),
+    (pa.int8(), [-128, 127, None]),
+    (pa.int64(), [2**63 - 1, None, -(2**63)]),
+    (pa.float64(), [0.5, None, float("inf")]),
+    (MOMENT, [0, None, 1_700_000_000_123]),
+    (pa.float32(), [0.5, None]),  # pyarrow's way
+    (pa.date32(), [19_000, None]),
+    (pa.list_(pa.string()), [["a", None], None, [], ["b"]]),
+    (pa.list_(pa.list_(pa.int32())), [[[1], None, []], None, [[2, None]]]),
+    (pa.map_(pa.string(), pa.string()), [[("a", "1"), ("b", None)], None, [], [("a", "2")]]),
+    (pa.map_(pa.string(), pa.list_(pa.int64())), [[("a", [1, None])], None]),
+)
+
+
+@pytest.mark.parametrize(("kind", "values"), COLUMNS, ids=[str(k) for k, _ in COLUMNS])
+def test_columns_are_those_of_pyarrow(kind, values):
+    tried = (values, [v for v in values if v is not None], [None] * 9, [], values * 5)
+    for some in tried:
+        made = column_of(some, kind)
+        made.validate(full=True)
+        assert made.type == kind
+        assert made.equals(pa.array(some, kind))
+        assert made.null_count == some.count(None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [(pa.int8(), 128), (pa.int32(), -(2**31) - 1), (pa.int64(), 2**63)]
+)
+def test_a_number_that_a_type_does_not_hold_is_refused(kind, value):
+    with pytest.raises((OverflowError, pa.ArrowInvalid)):
+        column_of([value], kind)
+
+
+def test_a_table_of_rows_is_that_of_pyarrow():
+    schema = pa.schema({"a": pa.int64(), "b": pa.map_(pa.string(), pa.string()), "c": MOMENT})
+    for rows in ([], [{"a": 1, "b": [("x", "y")], "c": 5}, {"c": None}, {"b": [], "other": 1}]):
+        made = table_of(rows, schema)
+        made.validate(full=True)
+        assert made.equals(pa.Table.from_pylist(rows, schema))
 
 
 def test_a_text_that_utf_8_does_not_have_is_refused_as_pyarrow_does():

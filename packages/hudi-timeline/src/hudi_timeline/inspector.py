@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import column_of, flags, integers, table_of, texts
 from hudi_format.errors import HudiError, InstantNotFoundError, UnsupportedError
 from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.parquet.footer import read_footer
@@ -136,7 +136,7 @@ class Inspector:
     def open_writes(self) -> pa.Table:
         """Pending writes with their writers, oldest first; a stable reader waits for these."""
         found = open_writes(self._storage, self._now().timeline)
-        return pa.Table.from_pylist([asdict(w) for w in found], OPEN_WRITES)
+        return table_of([asdict(w) for w in found], OPEN_WRITES)
 
     def commits(self) -> pa.Table:
         """Writes of the active timeline, oldest first, pending ones included (columns: COMMITS).
@@ -176,7 +176,7 @@ class Inspector:
                     "extra": [(k, v) for k, v in metadata.extra.items() if k != "schema"],
                 }
             )
-        return pa.Table.from_pylist(rows, COMMITS)
+        return table_of(rows, COMMITS)
 
     def _readable(self, timeline: Timeline) -> Callable[[Instant], bool | None]:
         """Whether the table can be read as of a write of the timeline."""
@@ -198,8 +198,8 @@ class Inspector:
         if limit is not None and operator.index(limit) < 0:
             raise ValueError(f"the number of commits must not be below 0, and is {limit}")
         rows = self.commits()
-        rows = rows.filter(pc.equal(rows.column("state"), COMPLETED))
-        return rows.take(pa.array(range(rows.num_rows - 1, -1, -1), pa.int64())).slice(0, limit)
+        rows = rows.filter(flags([s == COMPLETED for s in rows.column("state").to_pylist()]))
+        return rows.take(integers(range(rows.num_rows - 1, -1, -1))).slice(0, limit)
 
     def newest_writes(self, most: int = 5) -> pa.Table:
         """The newest completed writes in few columns, for a look."""
@@ -213,7 +213,7 @@ class Inspector:
         """
         timeline = self._now().timeline
         rows = [self._rollback(i, timeline) for i in timeline.instants if i.action in (ROLLBACK, RESTORE)]
-        return pa.Table.from_pylist(rows, ROLLBACKS)
+        return table_of(rows, ROLLBACKS)
 
     def _rollback(self, instant: Instant, timeline: Timeline) -> dict[str, object]:
         row: dict[str, object] = {"instant": instant.time, "action": instant.action, "state": instant.state}
@@ -263,7 +263,7 @@ class Inspector:
             }
             for partition, stats in sorted(metadata.partition_to_stats.items())
         ]
-        return pa.Table.from_pylist(rows, COMMIT_PARTITIONS)
+        return table_of(rows, COMMIT_PARTITIONS)
 
     def commit_files(self, instant: str) -> pa.Table:
         """Files of a completed write, as hudi-cli's `commit showfiles` (columns: COMMIT_FILES).
@@ -288,7 +288,7 @@ class Inspector:
             for partition, stats in sorted(metadata.partition_to_stats.items())
             for s in stats
         ]
-        return pa.Table.from_pylist(rows, COMMIT_FILES)
+        return table_of(rows, COMMIT_FILES)
 
     def average_record_size(self, instant: str | None = None) -> float | None:
         """Average bytes per row in a write; None where unknown.
@@ -340,7 +340,7 @@ class Inspector:
             }
             for i in snapshot.timeline.instants
         ]
-        return pa.Table.from_pylist(rows, TIMELINE)
+        return table_of(rows, TIMELINE)
 
     def files(self) -> pa.Table:
         """Files of the newest snapshot, `kind` "base" or "log" (columns: FILES)."""
@@ -350,7 +350,7 @@ class Inspector:
             for f in _files_of(s)
         ]
         columns = list(zip(*rows, strict=True)) or [()] * len(FILES)
-        return pa.table([pa.array(c, t) for c, t in zip(columns, FILES.types, strict=True)], schema=FILES)
+        return pa.table([column_of(c, t) for c, t in zip(columns, FILES.types, strict=True)], schema=FILES)
 
     def file_slices(self) -> pa.Table:
         """All file slices in the table's folders, of every instant (columns: FILE_SLICES).
@@ -384,7 +384,7 @@ class Inspector:
                     "log_bytes": sum(f.size for f in found.log_files),
                 }
             )
-        return pa.Table.from_pylist(rows, FILE_SLICES)
+        return table_of(rows, FILE_SLICES)
 
     def buckets(self) -> pa.Table:
         """Buckets of the table's bucket index: partition, number, file group and size.
@@ -410,10 +410,10 @@ class Inspector:
         for found in newest_slices(snapshot, listing):
             facts[found.partition] += [(f.size, f.instant) for f in _files_of(found)]
         of = [facts[p] for p in paths]
-        table = table.append_column("files", pa.array([len(f) for f in of], pa.int64()))
-        table = table.append_column("bytes", pa.array([sum(s for s, _ in f) for f in of], pa.int64()))
+        table = table.append_column("files", integers([len(f) for f in of]))
+        table = table.append_column("bytes", integers([sum(s for s, _ in f) for f in of]))
         newest = [max((i for _, i in f), default=None) for f in of]
-        return table.append_column("newest_instant", pa.array(newest, pa.string()))
+        return table.append_column("newest_instant", texts(newest))
 
     def stats(self, partitions: Iterable[str] | None = None) -> pa.Table:
         """Footer statistics of the newest base files (columns: STATS).
@@ -442,7 +442,7 @@ class Inspector:
             }
             for b, f in zip(files, footers, strict=True)
         ]
-        return pa.Table.from_pylist(rows, STATS)
+        return table_of(rows, STATS)
 
 
 def _bytes_per_row(metadata: CommitMetadata) -> float | None:

@@ -65,6 +65,24 @@ def test_opening_and_planning_imports_nothing_heavy(table, filter):
     assert imported(f"from hudi_timeline import HudiTable\nassert {read} == ['b']") == "[]"
 
 
+@pytest.mark.parametrize("asked", [
+    "t.count()", "t.head()", "t.read().to_arrow()", "list(t.read(columns=['p']).to_batches())", "t.history()",
+    "t.inspect.commits()", "t.inspect.timeline()", "t.inspect.files()", "t.inspect.file_slices()",
+    "t.inspect.partitions()", "t.inspect.stats()",
+])  # fmt: skip
+def test_rows_and_what_is_known_of_a_table_need_no_pandas(table, asked):
+    found = imported(f"from hudi_timeline import HudiTable\nt = HudiTable.open({table!r})\n{asked}")
+    assert "pandas" not in found
+
+
+@pytest.mark.parametrize("command", ["count", "head", "show", "history", "files", "schema"])
+def test_commands_for_a_look_need_no_pandas(table, command):
+    code = (
+        f"import sys; from hudi_timeline.cli.main import main\nsys.argv = ['hudi', {command!r}, {table!r}]\n"
+    )
+    assert "pandas" not in imported(f"{code}try: main()\nexcept SystemExit as e: assert not e.code, e")
+
+
 def test_what_is_asked_for_is_imported_then(table):
     """The check above can fail."""
     code = (

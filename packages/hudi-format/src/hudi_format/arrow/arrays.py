@@ -6,7 +6,7 @@ their first call: that takes a new process longer than opening a table and plann
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,54 @@ def flags(values: Sequence[bool] | np.ndarray) -> pa.Array:
     given = np.asarray(values, np.bool_)
     bits = np.packbits(given, bitorder="little")
     return pa.Array.from_buffers(pa.bool_(), len(given), [None, pa.py_buffer(bits)])
+
+
+def column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """A column of a type; None is null, a time a number of the type's units, a map its pairs.
+
+    Other types than texts, booleans, signed integers, doubles, times, and lists and maps of those take pyarrow's way.
+
+    Raises:
+        OverflowError, pyarrow.ArrowInvalid: a number that the type does not hold.
+    """
+    if kind == pa.string():
+        return texts(values)
+    if kind == pa.bool_():
+        valid, data = _validity(values), flags([bool(v) for v in values]).buffers()[1]
+        return pa.Array.from_buffers(kind, len(values), [valid, data])
+    if pa.types.is_signed_integer(kind) or pa.types.is_timestamp(kind) or kind == pa.float64():
+        stored = pa.float64() if kind == pa.float64() else pa.int64()
+        data = pa.py_buffer(np.array([0 if v is None else v for v in values], stored.to_pandas_dtype()))
+        made = pa.Array.from_buffers(stored, len(values), [_validity(values), data])
+        return made if kind == stored else made.cast(kind)  # numbers that it does not hold are refused
+    if pa.types.is_list(kind) or pa.types.is_map(kind):
+        ends = np.zeros(len(values) + 1, np.int32)
+        np.cumsum([len(v or ()) for v in values], out=ends[1:])
+        flat = [item for v in values for item in v or ()]
+        if pa.types.is_list(kind):
+            child = column_of(flat, kind.value_type)
+        else:
+            parts = [
+                column_of([k for k, _ in flat], kind.key_type),
+                column_of([v for _, v in flat], kind.item_type),
+            ]
+            child = pa.StructArray.from_arrays(parts, fields=[kind.key_field, kind.item_field])
+        return pa.Array.from_buffers(
+            kind, len(values), [_validity(values), pa.py_buffer(ends)], children=[child]
+        )
+    return pa.array(values, kind)
+
+
+def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """A table of rows, each the values of its columns by name; what a row does not have is null."""
+    return pa.Table.from_arrays(
+        [column_of([r.get(f.name) for r in rows], f.type) for f in schema], schema=schema
+    )
+
+
+def _validity(values: Sequence[Any]) -> pa.Buffer | None:
+    """Bits of the values that are not null; None where none is."""
+    return flags([v is not None for v in values]).buffers()[1] if None in values else None
 
 
 def numbers_of(column: pa.Array) -> np.ndarray:

@@ -16,6 +16,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.types as pt
 
+from hudi_format.arrow.arrays import column_of
 from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.parquet.footer import read_footer_bytes
 from hudi_format.storage.protocol import Storage
@@ -174,14 +175,14 @@ def _scalar(raw: Raw | None, kind: pa.DataType) -> pa.Scalar | None:
             return _of_bytes(raw, kind)
         if isinstance(raw, (bool, float)):
             fits = pt.is_boolean(kind) if isinstance(raw, bool) else pt.is_floating(kind)
-            return pa.scalar(raw, kind) if fits else None
+            return column_of([raw], kind)[0] if fits else None
         if pt.is_decimal(kind):
             return _decimal(raw, kind)
         if pt.is_signed_integer(kind):
-            return pa.scalar(raw, kind)
+            return column_of([raw], kind)[0]
         # Parquet has no seconds and no dates in milliseconds: there the number has another unit.
         if pt.is_temporal(kind) and not pt.is_date64(kind) and getattr(kind, "unit", "") != "s":
-            return pa.scalar(raw, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
+            return column_of([raw], pa.int32() if kind.bit_width == 32 else pa.int64())[0].cast(kind)
     except (pa.ArrowInvalid, OverflowError):
         return None
     return None
@@ -190,7 +191,7 @@ def _scalar(raw: Raw | None, kind: pa.DataType) -> pa.Scalar | None:
 def _of_bytes(raw: bytes, kind: pa.DataType) -> pa.Scalar | None:
     if pt.is_string(kind) or pt.is_large_string(kind):
         try:
-            return pa.scalar(raw.decode(), kind)
+            return column_of([raw.decode()], kind)[0]
         except UnicodeDecodeError:  # a bound may be cut in the middle of a character
             return None
     if pt.is_decimal(kind):

@@ -87,19 +87,21 @@ _SHORT = {
 
 def _show_commits(rows: pa.Table, output: Format, wide: bool) -> None:
     if output is Format.table and not wide:
+        from hudi_format.arrow.arrays import texts
+
         pending = rows.column("state").to_pylist()
         names = [o or s.lower() for o, s in zip(rows.column("operation").to_pylist(), pending, strict=True)]
-        rows = rows.set_column(rows.schema.get_field_index("operation"), "operation", [names])
+        rows = rows.set_column(rows.schema.get_field_index("operation"), "operation", texts(names))
         show_rows(rows.select(list(_SHORT)).rename_columns(list(_SHORT.values())), output)
     else:
         show_rows(rows if output in (Format.json, Format.ndjson) else rows.drop_columns(["extra"]), output)
 
 
 def _head(rows: pa.Table, limit: int, *, newest_first: bool = False) -> pa.Table:
-    import pyarrow as pa
+    from hudi_format.arrow.arrays import integers
 
     if newest_first:
-        rows = rows.take(pa.array(range(rows.num_rows - 1, -1, -1), pa.int64()))
+        rows = rows.take(integers(range(rows.num_rows - 1, -1, -1)))
     return rows.slice(0, limit) if limit else rows
 
 
@@ -108,7 +110,7 @@ def show(path: Here = ".", output: Output = Format.table, storage: StorageOption
     """Show the table: name, type, version, keys, newest commit, size."""
     table = open_table(path, storage)
     config = table.config
-    commits = [c for c in table.inspect.commits().to_pylist() if c["state"] == "COMPLETED"]
+    commits = table.inspect.history().select(["instant", "operation"])
     partitions = table.inspect.partitions()
     pending = [str(i) for i in table.timeline.instants if not i.completed]
     facts: dict[str, object] = {
@@ -123,8 +125,8 @@ def show(path: Here = ".", output: Output = Format.table, storage: StorageOption
         "partitions": partitions.num_rows,
         "files": sum(partitions.column("files").to_pylist()),
         "bytes": sum(partitions.column("bytes").to_pylist()),
-        "active commits": len(commits),
-        "newest commit": f"{commits[-1]['instant']} {commits[-1]['operation']}" if commits else "",
+        "active commits": commits.num_rows,
+        "newest commit": " ".join(str(c[0]) for c in commits.columns) if commits.num_rows else "",
         "pending": pending,
         "metadata table": list(config.metadata_partitions),
     }
@@ -136,6 +138,8 @@ def schema(path: Here = ".", output: Output = Format.table, storage: StorageOpti
     """Show the table's columns and types."""
     import pyarrow as pa
 
+    from hudi_format.arrow.arrays import flags, texts
+
     config_and_schema = open_table(path, storage)
     config, columns = config_and_schema.config, config_and_schema.schema
     roles = dict.fromkeys(config.partition_fields, "partition")
@@ -144,10 +148,10 @@ def schema(path: Here = ".", output: Output = Format.table, storage: StorageOpti
         roles.setdefault(config.ordering_field, "ordering")
     rows = pa.table(
         {
-            "column": pa.array(columns.names, pa.string()),
-            "type": pa.array([str(f.type) for f in columns], pa.string()),
-            "nullable": pa.array([f.nullable for f in columns], pa.bool_()),
-            "role": pa.array([roles.get(n) for n in columns.names], pa.string()),
+            "column": texts(columns.names),
+            "type": texts([str(f.type) for f in columns]),
+            "nullable": flags([f.nullable for f in columns]),
+            "role": texts([roles.get(n) for n in columns.names]),
         }
     )
     show_rows(rows, output)

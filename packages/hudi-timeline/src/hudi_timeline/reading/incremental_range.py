@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from hudi_format.arrow.arrays import column_of, flags
 from hudi_format.errors import (
     CorruptFileError,
     HollowCommitError,
@@ -518,7 +519,7 @@ class IncrementalSource(RangeSource):
         files = plan_files_table(snapshot.files())
         if self.options.incr_path_glob:
             wanted = self._wanted()
-            files = files.filter(pa.array([wanted(p) for p in files.column("path").to_pylist()], pa.bool_()))
+            files = files.filter(flags([wanted(p) for p in files.column("path").to_pylist()]))
         return self._plan_of(files, None)
 
     def _plan_of(
@@ -533,7 +534,7 @@ class IncrementalSource(RangeSource):
             rows = [(b.path, b.partition, b.size, b.instant, b.file_id) for b in files]
             columns = list(zip(*rows, strict=True)) or [()] * len(FILES_SCHEMA)
             files = pa.table(
-                [pa.array(c, f.type) for c, f in zip(columns, FILES_SCHEMA, strict=True)], FILES_SCHEMA
+                [column_of(c, f.type) for c, f in zip(columns, FILES_SCHEMA, strict=True)], FILES_SCHEMA
             )
         snapshot = self.snapshot
         config = snapshot.config

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import flags
 from hudi_format.errors import MissingFileError
 from hudi_format.model import BaseFile, FileSlice
 from hudi_format.schema.meta_fields import with_meta
@@ -175,7 +176,7 @@ class SnapshotSource:
         files = snapshot.files(wanted=self._wanted())
         if self.groups is not None:
             groups = zip(*(files.column(n).to_pylist() for n in ("partition", "file_id")), strict=True)
-            files = files.filter(pa.array([g in self.groups for g in groups], pa.bool_()))
+            files = files.filter(flags([g in self.groups for g in groups]))
         return self._plan_of(files)
 
     def _wanted(self) -> PartitionFilter | None:
@@ -230,7 +231,7 @@ class SnapshotSource:
             return files
         groups = list(zip(*(files.column(n).to_pylist() for n in ("partition", "file_id")), strict=True))
         dropped = choice.dropped(groups, self.snapshot)
-        return files.filter(pa.array([g not in dropped for g in groups])) if dropped else files
+        return files.filter(flags([g not in dropped for g in groups])) if dropped else files
 
     @property
     def _is_newest(self) -> bool:
@@ -268,7 +269,7 @@ class SnapshotSource:
         if found is None or not found.by:
             return files, () if found is None else found.warnings
         return files.filter(
-            pa.array([p not in found.by for p in files.column("path").to_pylist()])
+            flags([p not in found.by for p in files.column("path").to_pylist()])
         ), found.warnings
 
     def fates(self) -> Iterator[FileDecision]:

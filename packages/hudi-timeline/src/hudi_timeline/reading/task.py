@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.arrow.arrays import no_columns, put_together, repeated
+from hudi_format.arrow.arrays import integers, no_columns, put_together, repeated, text
 from hudi_format.errors import HudiError, LibraryError
 from hudi_format.file_slice.base_file import OtherBaseFile
 from hudi_format.file_slice.base_rows import BaseFileRead, BaseFileReader, filtered
@@ -140,7 +140,7 @@ def make_tasks(
     if plan.commit_time_range is not None:
         first, last = plan.commit_time_range
         time = pc.field(COMMIT_TIME)
-        in_range = (time >= pa.scalar(first)) & (time <= pa.scalar(last))
+        in_range = (time >= text(first)) & (time <= text(last))
         filter = in_range if filter is None else in_range & filter
         filter_columns = tuple(dict.fromkeys((COMMIT_TIME, *filter_columns)))
     if plan.commit_times is not None:
@@ -241,7 +241,7 @@ def _rows(table: pa.Table) -> Iterator[pa.RecordBatch]:
     for batch in table.combine_chunks().to_batches():
         for n in range(batch.num_rows):
             # A slice would keep, and pickle, the whole column.
-            yield batch.take(pa.array([n]))
+            yield batch.take(integers([n]))
 
 
 def read_slice(task: ReadTask, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
