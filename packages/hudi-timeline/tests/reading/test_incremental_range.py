@@ -238,6 +238,6 @@ def test_a_table_without_meta_columns_is_refused(tmp_path):
 
 
 def test_an_explanation_says_which_versions_are_left_out(made):
-    text = str(made.open().read_incremental("000", filter="v > 0").explain())
+    text = str(made.open().read_incremental("000", filter="v > 0").explain(verbose=True))
     assert "reads 2 of 5 files" in text
     assert "an older version" in text

@@ -214,9 +214,8 @@ class MergedIncrementalSource(IncrementalSource):
             elif group not in slices:
                 yield FileDecision(shown, False, "not of the path pattern of the query")
             else:
-                yield FileDecision(
-                    shown, False, f"of an older slice; the newest is of {slices[group].base_instant}"
-                )
+                reason = f"of an older slice; the newest is of {slices[group].base_instant}"
+                yield FileDecision(shown, False, reason, older=True)
 
 
 def _files(part: FileSlice) -> list[BaseFile | LogFile]:

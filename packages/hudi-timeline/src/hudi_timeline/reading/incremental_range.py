@@ -595,6 +595,5 @@ class IncrementalSource(RangeSource):
                 elif group not in newest:
                     yield FileDecision(file, False, f"not of {PATH_GLOB}")
                 else:
-                    yield FileDecision(
-                        file, False, f"an older version; the newest is of {newest[group].instant}"
-                    )
+                    reason = f"an older version; the newest is of {newest[group].instant}"
+                    yield FileDecision(file, False, reason, older=True)

@@ -144,7 +144,9 @@ class MergedSource(SnapshotSource):
         read = set(plan.files.column("path").to_pylist())
         dropped, skipped = self._ruled_out()
         yield from (
-            f if f.file.path in read or not f.read else FileDecision(f.file, False, "of an older slice")
+            f
+            if f.file.path in read or not f.read
+            else FileDecision(f.file, False, "of an older slice", older=True)
             for f in self._fates(skipped)
         )
         for part in plan.logs:

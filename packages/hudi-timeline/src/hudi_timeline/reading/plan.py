@@ -246,12 +246,14 @@ class FileDecision:
 
     Attributes:
         index: what ruled the file out, a partition of the metadata table or `bucket`; "" where none did.
+        older: whether it is skipped because a newer version of its file group is read, as is the case of most files.
     """
 
     file: BaseFile
     read: bool
     reason: str
     index: str = ""
+    older: bool = False
 
 
 def as_file(log: LogFile) -> BaseFile:

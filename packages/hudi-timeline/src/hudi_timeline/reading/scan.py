@@ -398,21 +398,24 @@ class Scan:
 
         return stability_of(self._source)
 
-    def explain(self, *, prove: bool = False) -> Explanation:
+    def explain(self, *, prove: bool = False, verbose: bool = False) -> Explanation:
         """Files read or skipped, with reasons; with a filter, also row groups.
 
         Args:
             prove: also read all that the filter let be left out, and count rows in it that pass the filter: the
                 column `missed`, which is 0 where data skipping is right.
+            verbose: name each older version of a file in text and HTML, too, and not only how many there are; the
+                column `older` of `.files` always tells them.
         """
         from hudi_timeline.reading.explain import explain, missed_rows
 
         tasks = self.plan_files()
         if not prove or self._source.predicate is None:
-            return explain(self._source, tasks)
+            return explain(self._source, tasks, verbose=verbose)
         needed = pa.schema([self._source.schema.field(n) for n in self._source.predicate.columns])
         every = Scan(self._storage, replace(self._source, predicate=None), needed.names)  # type: ignore[type-var]
-        return explain(self._source, tasks, missed_rows(self._source, tasks, every.plan_files()))
+        missed = missed_rows(self._source, tasks, every.plan_files())
+        return explain(self._source, tasks, missed, verbose=verbose)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_batches().__arrow_c_stream__(requested_schema)

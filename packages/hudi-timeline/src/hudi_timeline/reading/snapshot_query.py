@@ -324,4 +324,5 @@ class SnapshotSource:
             elif file.instant in visible.completed and file.path not in written.paths:
                 yield FileDecision(file, False, "not among the files of its commit")
             else:
-                yield FileDecision(file, False, f"an older version; the newest is of {latest[group].instant}")
+                newest_of = latest[group].instant
+                yield FileDecision(file, False, f"an older version; the newest is of {newest_of}", older=True)
