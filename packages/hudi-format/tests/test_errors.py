@@ -21,6 +21,13 @@ def test_every_error_has_its_own_code_one_line_and_survives_pickling():
         assert copy.details == {"column": "c"}
 
 
+def test_values_of_several_lines_or_of_no_valid_text_make_one_line_that_can_be_printed():
+    error = HudiError("what 'a\n  b'", remedy="do\r\nthis: \ud800.")
+    assert str(error) == "[HUDI-E0000] what 'a b' Remedy: do this: \\ud800."
+    assert str(error).encode()
+    assert pickle.loads(pickle.dumps(error)).message == error.message
+
+
 @pytest.mark.req("NEW-36")
 def test_damage_of_a_file_always_says_what_to_do():
     error = CorruptFileError("what")

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+# What ends a line where texts of other libraries, or values, have more than one.
+_LINE_ENDS = re.compile(r"\s*[\r\n]\s*")
 # Frames of this project and of IPython itself.
 _NOT_THE_CALLERS = re.compile(
     r"[/\\](?:hudi_(?:format|index|timeline|spark)|pyspark_hudi|IPython|ipykernel)[/\\]"
@@ -61,7 +63,8 @@ class HudiError(Exception):
             text += f" ({', '.join(place)})"
         if self.remedy:
             text += f" Remedy: {self.remedy}"
-        return text
+        # One line that every terminal and log can be given: values are part of it, half a surrogate pair too.
+        return _LINE_ENDS.sub(" ", text).encode("utf-8", "backslashreplace").decode()
 
     def __reduce__(self) -> tuple[object, ...]:
         fields = {"table": self.table, "instant": self.instant, "file": self.file, "remedy": self._remedy}

@@ -87,6 +87,8 @@ def test_a_path_is_told_what_opens_it(data):
         ({"id": "abc", "v": [1, 2, 3]}, "column id is one str, 'abc', and no list of values"),
         ({"id": "a", "v": b"x"}, "column id is one str"),
         ({"s": {"a": 1}}, "column s is one dict"),
+        ({"n": 1}, "column n is one int, 1, and no list of values"),
+        ([{"\ud800": 1}], "a column has the name '.*ud800', which is no text"),
         (7, "cannot read rows from int"),
         ([], "an empty list has no columns"),
         (np.ones((2, 2)), "cannot read rows from ndarray"),
@@ -221,3 +223,69 @@ def test_a_column_of_uuids_and_numbers_is_refused_at_the_first_number():
     with pytest.raises(SchemaError) as e:
         as_reader({"c": [ID, None, 1]})
     assert (e.value.details["column"], e.value.details["row"]) == ("c", 2)
+
+
+def _broken(error):
+    yield {"id": 1}
+    raise error
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("no more"), KeyError("x"), RuntimeError("gone\nfor good")], ids=repr
+)
+def test_a_source_that_fails_is_told_as_that_with_its_own_error_as_the_cause(error):
+    with pytest.raises(SchemaError, match=f"reading rows failed: {type(error).__name__}: ") as e:
+        as_reader(_broken(error))
+    assert e.value.__cause__ is error
+    assert "\n" not in str(e.value)
+    schema = pa.schema([("id", pa.int64())])
+    batches = (pa.record_batch([[row["id"]]], schema=schema) for row in _broken(error))
+    with pytest.raises(
+        SchemaError, match=f"the stream of rows after 1 batches failed: {type(error).__name__}"
+    ):
+        as_reader(pa.RecordBatchReader.from_batches(schema, batches)).read_all()
+
+
+def test_an_interrupt_of_a_source_stays_one():
+    with pytest.raises(KeyboardInterrupt):
+        as_reader(_broken(KeyboardInterrupt()))
+
+
+def test_a_lazy_frame_that_cannot_be_collected_is_told():
+    polars = pytest.importorskip("polars")
+    with pytest.raises(SchemaError, match="reading the LazyFrame failed: ColumnNotFoundError: ") as e:
+        as_reader(polars.LazyFrame({"id": [1]}).select("nope"))
+    assert "\n" not in str(e.value)
+
+
+def test_integers_of_128_bits_are_told_by_column():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"id": [1], "wide": polars.Series([2**100], dtype=polars.Int128)})
+    with pytest.raises(SchemaError, match="column wide has Polars' type Int128") as e:
+        as_reader(frame)
+    assert "Decimal(38, 0)" in e.value.remedy
+
+
+def test_a_series_and_a_stream_that_fails_are_no_table():
+    class Failing:
+        def __arrow_c_stream__(self, requested_schema=None):
+            raise RuntimeError("no stream today")
+
+    with pytest.raises(SchemaError, match="Failing gives no Arrow stream of a table: no stream today"):
+        as_reader(Failing())
+    polars = pytest.importorskip("polars")
+    with pytest.raises(SchemaError, match="Series gives no Arrow stream of a table"):
+        as_reader(polars.Series("id", [1]))
+
+
+def test_batches_of_other_columns_are_refused_with_the_first_that_differs():
+    one, other = pa.record_batch({"id": [1]}), pa.record_batch({"id": ["a"]})
+    for rows in (
+        [one, other],
+        iter([one, other]),
+        pa.RecordBatchReader.from_batches(one.schema, iter([one, other])),
+    ):
+        with pytest.raises(SchemaError, match=r"batch 1 .* has column id as string, and not as int64"):
+            as_reader(rows).read_all()
+    with pytest.raises(SchemaError, match=r"batch 1 .* has the columns no, and not id"):
+        as_reader([one, pa.record_batch({"no": [1]})])

@@ -37,8 +37,9 @@ def checked_table(table: pa.Table) -> pa.Table:
 def checked_reader(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
     """The stream, with each batch checked as it arrives; errors as of `checked_table`.
 
-    A stream that fails is a SchemaError too, when it is read.
+    A stream that fails, or that gives other columns than it says, is a SchemaError too, when it is read.
     """
+    schema = reader.schema
 
     def batches() -> Iterator[pa.RecordBatch]:
         number = 0
@@ -47,19 +48,40 @@ def checked_reader(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
                 batch = reader.read_next_batch()
             except StopIteration:
                 return
-            except HudiError:
+            except (MemoryError, HudiError):
                 raise
-            except (pa.ArrowException, OSError) as e:
-                raise SchemaError(
-                    f"the stream of rows failed after {number:,} batches: {_first_line(e)}",
-                    remedy="check the source of the stream; nothing was written.",
-                ) from e
+            except Exception as e:  # also of the caller's own code, which a stream may run
+                raise source_failed(f"the stream of rows after {number:,} batches", e) from e
+            if batch.schema.names != schema.names or batch.schema.types != schema.types:
+                raise other_columns(number, batch.schema, schema)
             number += 1
             for field, column in zip(batch.schema, batch.columns, strict=True):
                 _validate(column, field.name)
             yield whole_batch(batch)
 
-    return pa.RecordBatchReader.from_batches(reader.schema, batches())
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def source_failed(what: str, error: Exception) -> SchemaError:
+    """Error for a source of rows that raised one of its own, which is to be its cause."""
+    kind = "" if isinstance(error, (pa.ArrowException, OSError)) else f"{type(error).__name__}: "
+    return SchemaError(
+        f"reading {what} failed: {kind}{first_line(error)}",
+        remedy="check the source of the rows; nothing was written.",
+    )
+
+
+def other_columns(number: int, given: pa.Schema, expected: pa.Schema) -> SchemaError:
+    """Error for a batch of other columns or types than those before it."""
+    differing = next((pair for pair in zip(given, expected, strict=False) if pair[0] != pair[1]), None)
+    if differing is None or differing[0].name != differing[1].name:
+        what = f"the columns {', '.join(given.names)}, and not {', '.join(expected.names)}"
+    else:
+        what = f"column {differing[0].name} as {differing[0].type}, and not as {differing[1].type}"
+    return SchemaError(
+        f"batch {number:,} of the rows (counted from 0) has {what}",
+        remedy="give all batches of one write the same columns and types.",
+    )
 
 
 def whole_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -80,11 +102,12 @@ def _validate(column: pa.Array, name: str) -> None:
         column.validate(full=True)
     except (pa.ArrowException, OSError) as e:
         raise SchemaError(
-            f"column {name} is not valid Arrow data: {_first_line(e)}", remedy=_REMEDY, column=name
+            f"column {name} is not valid Arrow data: {first_line(e)}", remedy=_REMEDY, column=name
         ) from None
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """The first line of an error's text."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 

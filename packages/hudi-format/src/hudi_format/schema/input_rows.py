@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, time
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeGuard
 from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_format.arrow.input import checked_reader, checked_table, no_rows
-from hudi_format.errors import SchemaError
+from hudi_format.arrow.input import (
+    checked_reader,
+    checked_table,
+    first_line,
+    no_rows,
+    other_columns,
+    source_failed,
+)
+from hudi_format.errors import HudiError, SchemaError
 from hudi_format.schema.casts import is_any_list
+from hudi_format.schema.python_values import alike, unlike
 
 _REFUSALS = (pa.ArrowException, OSError, TypeError, ValueError, OverflowError)
 # NumPy's units of time that Arrow has not, and those that hold the same moments.
@@ -32,7 +40,7 @@ def types_are_guessed(data: object) -> bool:
     )
 
 
-def _are_batches(data: object) -> bool:
+def _are_batches(data: object) -> TypeGuard[list[pa.RecordBatch]]:
     return isinstance(data, list) and bool(data) and all(isinstance(b, pa.RecordBatch) for b in data)
 
 
@@ -66,18 +74,18 @@ def _as_arrow(data: object, known: Callable[[], pa.Schema | None] | None) -> pa.
         if type(data).__module__.partition(".")[0] == "pandas":
             return _frame(data, known)
         if type(data).__module__.partition(".")[0] == "polars":
-            data = data.collect() if hasattr(data, "collect") else data  # a LazyFrame
-            _refuse_objects(data)
+            data = _collected(data) if hasattr(data, "collect") else data  # a LazyFrame
+            _refuse_of_polars(data)
         if hasattr(data, "__arrow_c_stream__"):
-            return pa.RecordBatchReader.from_stream(data)
+            return _stream_of(data)
         if hasattr(data, "scanner"):  # a dataset of pyarrow
             return data.scanner().to_reader()
         if isinstance(data, (tuple, Iterator)):
-            data = list(data)
+            data = list(data) if isinstance(data, tuple) else _drained(data)
         if isinstance(data, list) and not data and known is not None and (schema := known()) is not None:
             return no_rows(schema)
         if _are_batches(data):
-            return pa.Table.from_batches(data)
+            return _of_batches(data)
         if isinstance(data, list) and data and all(isinstance(r, dict) for r in data):
             # Arrow's own way knows the columns of the first row only.
             names = dict.fromkeys(name for row in data for name in row)
@@ -85,9 +93,11 @@ def _as_arrow(data: object, known: Callable[[], pa.Schema | None] | None) -> pa.
         if isinstance(data, dict):
             _refuse_unnamed(data)
             return pa.table({name: _column(name, values, known) for name, values in data.items()})
+    except HudiError:
+        raise
     except _REFUSALS as e:
         raise SchemaError(
-            f"the rows do not form a table: {'; '.join(map(str, e.args))}",
+            f"the rows do not form a table: {first_line(e)}",
             remedy="give each column values of one type, and all columns the same length; one row is a list of one "
             "dict.",
         ) from e
@@ -96,7 +106,7 @@ def _as_arrow(data: object, known: Callable[[], pa.Schema | None] | None) -> pa.
 
 def _refuse_unnamed(columns: dict[object, object]) -> None:
     """Raise SchemaError for a column whose name is no text."""
-    odd = [name for name in columns if not isinstance(name, str)]
+    odd = [name for name in columns if not isinstance(name, str) or _is_no_text(name)]
     if odd:
         raise SchemaError(
             f"a column has the name {odd[0]!r}, which is no text",
@@ -104,9 +114,57 @@ def _refuse_unnamed(columns: dict[object, object]) -> None:
         )
 
 
-def _refuse_objects(frame: object) -> None:
-    """Raise SchemaError for Python objects in a frame of Polars, whose Arrow stream has their addresses in memory."""
+def _drained(rows: Iterator[Any]) -> list[Any]:
+    """The rows of a generator or the like, whose own failure is told as that of a source."""
+    out: list[Any] = []
+    try:
+        out.extend(rows)
+    except (MemoryError, HudiError):
+        raise
+    except Exception as e:
+        raise source_failed("rows", e) from e
+    return out
+
+
+def _collected(lazy: Any) -> Any:
+    try:
+        return lazy.collect()
+    except (MemoryError, HudiError):
+        raise
+    except Exception as e:
+        raise source_failed("the LazyFrame", e) from e
+
+
+def _stream_of(data: Any) -> pa.RecordBatchReader:
+    try:
+        return pa.RecordBatchReader.from_stream(data)
+    except (MemoryError, HudiError):
+        raise
+    except Exception as e:
+        raise SchemaError(
+            f"{type(data).__name__} gives no Arrow stream of a table: {first_line(e)}",
+            remedy="give a table of it: a DataFrame (to_frame() of a Series), or pyarrow.table({name: values}).",
+        ) from e
+
+
+def _of_batches(batches: list[pa.RecordBatch]) -> pa.Table:
+    first = batches[0].schema
+    for number, batch in enumerate(batches):
+        if batch.schema.names != first.names or batch.schema.types != first.types:
+            raise other_columns(number, batch.schema, first)
+    return pa.Table.from_batches([pa.RecordBatch.from_arrays(b.columns, schema=first) for b in batches])
+
+
+def _refuse_of_polars(frame: object) -> None:
+    """Raise SchemaError for integers of 128 bits, which Arrow has not, and for Python objects, of which a stream of
+    Polars has the addresses in memory."""
     for name, kind in dict(getattr(frame, "schema", {})).items():
+        if str(kind) in ("Int128", "UInt128"):
+            raise SchemaError(
+                f"column {name} has Polars' type {kind}, which Arrow does not have",
+                remedy=f"cast it, e.g. pl.col({name!r}).cast(pl.Int64), or pl.Decimal(38, 0) for more than 64 bits.",
+                column=name,
+            )
         if str(kind) == "Object":
             raise SchemaError(
                 f"column {name} holds Python objects (Polars' type Object), which no table can store",
@@ -128,27 +186,25 @@ def _unreadable(data: object) -> SchemaError:
 
 def _frame(frame: Any, known: Callable[[], pa.Schema | None] | None) -> pa.Table:
     """A pandas DataFrame's columns without its index."""
-    objects = [n for n, kind in frame.dtypes.items() if str(kind) == "object" and isinstance(n, str)]
-    odd = [n for n in objects if isinstance(_first(frame[n]), (list, tuple, Mapping, UUID))]
-    table = pa.Table.from_pandas(frame.drop(columns=odd) if odd else frame, preserve_index=False)
-    for name in set(objects) - set(odd):
-        if pt.is_temporal(table.column(name).type):
-            _refuse_lost_times(name, list(frame[name]), table.column(name).type)
-    made = {name: _column(name, [None if _is_nan(v) else v for v in frame[name]], known) for name in odd}
-    if len(odd) == len(frame.columns):
+    objects = [
+        n
+        for n, kind in frame.dtypes.items()
+        if str(kind) == "object" and isinstance(n, str) and list(frame.columns).count(n) == 1
+    ]
+    made = {name: _column(name, _without_nan(frame[name].tolist()), known) for name in objects}
+    if len(objects) == len(frame.columns):
         return pa.table(made)
+    table = pa.Table.from_pandas(frame.drop(columns=objects) if objects else frame, preserve_index=False)
     for name, column in made.items():
         table = table.append_column(name, column)
-    return table.select([str(n) for n in frame.columns]) if odd else table
+    return table.select([str(n) for n in frame.columns]) if objects else table
 
 
-def _is_nan(value: object) -> bool:
-    return isinstance(value, float) and value != value
-
-
-def _first(values: Iterable[object]) -> object:
-    """The first non-null value of an iterable, null in the sense of pandas."""
-    return next((v for v in values if v is not None and not _is_nan(v)), None)
+def _without_nan(values: list[Any]) -> list[Any]:
+    """The values of a pandas column with None in place of NaN, which is null there."""
+    if not any(issubclass(t, (float, np.floating)) for t in set(map(type, values))):
+        return values
+    return [None if isinstance(v, (float, np.floating)) and v != v else v for v in values]
 
 
 def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None) -> Any:
@@ -158,7 +214,14 @@ def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None
             f"column {name} is one {type(values).__name__}, {values!r:.80}, and no list of values"
         )
     if not isinstance(values, (list, tuple)):
-        return _in_units_of_arrow(values) if isinstance(values, np.ndarray) else values
+        if not isinstance(values, Iterable):
+            raise TypeError(
+                f"column {name} is one {type(values).__name__}, {values!r:.80}, and no list of values"
+            )
+        if str(getattr(values, "dtype", "")) != "object":
+            return _in_units_of_arrow(values) if isinstance(values, np.ndarray) else values
+        values = values.tolist() if isinstance(values, np.ndarray) else _without_nan(list(values))
+    values = _alike(name, values, known)
     guess, plain = _guess(values), None
     if guess is None:
         moments = _moments(values)
@@ -182,6 +245,17 @@ def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None
         return pa.array(values, kind)
     except _REFUSALS:
         raise _mixed(name, values, kind) from None
+
+
+def _alike(name: str, values: Sequence[Any], known: Callable[[], pa.Schema | None] | None) -> Sequence[Any]:
+    """The values of a column as values of one kind; UUIDs beside others become those, and pairs may be a map's."""
+    try:
+        return alike(name, values)
+    except SchemaError:
+        stored = _known_type(name, known)
+        if any(map(_has_uuids, values)):
+            values = _without_uuids(values, stored)
+        return alike(name, values, pairs=stored is not None and _has_map(stored))
 
 
 def _guess(values: Sequence[Any]) -> pa.Array | None:
@@ -254,19 +328,13 @@ def _in_units_of_arrow(values: np.ndarray) -> np.ndarray:
 
 def _refuse_lost_times(name: str, values: Sequence[Any], kind: pa.DataType) -> None:
     """Raise SchemaError for a time of day among dates, which Arrow leaves out, and for moments with and without a zone,
-    of which it takes the latter for times of UTC or the former's zone away."""
+    of which it takes the latter for times of UTC or the former's zone away, and for nanoseconds, which it drops."""
     if not _has_times(kind):
         return
     for row, value in enumerate(values):
         lost = _lost(value, kind)
         if lost:
-            raise SchemaError(
-                f"the rows do not form a table: column {name}: {value!r:.80} in row {row:,} (counted from 0) {lost}",
-                remedy="give each column values of one type.",
-                column=name,
-                row=row,
-                value=value,
-            )
+            raise unlike(name, value, row, lost)
 
 
 def _has_times(kind: pa.DataType) -> bool:
@@ -280,12 +348,16 @@ def _lost(value: Any, kind: pa.DataType) -> str | None:
     if isinstance(value, datetime):
         if value != value:  # NaT
             return None
-        if pt.is_date(kind) and value.time() != time():
+        if pt.is_date(kind) and (value.time() != time() or getattr(value, "nanosecond", 0)):
             return "has a time of day, and values before it are dates"
+        if pt.is_date(kind) and value.tzinfo is not None:
+            return "has a time zone, and others of the column are dates"
         if pt.is_timestamp(kind) and (value.tzinfo is None) != (kind.tz is None):
             if kind.tz is None:
                 return "has a time zone, and values before it have none"
             return "has no time zone, and values before it have one"
+        if pt.is_timestamp(kind) and kind.unit != "ns" and getattr(value, "nanosecond", 0):
+            return "has nanoseconds, which a table does not store: round it, e.g. by floor('us')"
     elif pt.is_struct(kind):
         if isinstance(value, Mapping):
             return next((lost for f in kind if (lost := _lost(value.get(f.name), f.type))), None)
@@ -304,22 +376,25 @@ def _mixed(name: str, values: Sequence[Any], kind: pa.DataType | None) -> Schema
             good = middle
         except _REFUSALS:
             bad = middle
-    shown = repr(values[good])
-    shown = f"{shown[:57]}..." if len(shown) > 60 else shown
-    what = (
-        f"is no {kind}"
-        if kind is not None
-        else "has another type than the values before it"
-        if good
-        else "has no type"
-    )
-    return SchemaError(
-        f"the rows do not form a table: column {name}: {shown} in row {good:,} (counted from 0) {what}",
-        remedy="give each column values of one type.",
-        column=name,
-        row=good,
-        value=values[good],
-    )
+    return unlike(name, values[good], good, _why_not(values[good], good, kind))
+
+
+def _why_not(value: object, row: int, kind: pa.DataType | None) -> str:
+    if kind is not None:
+        return f"is no {kind}"
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return "does not fit into 64 bits; decimals have up to 38 digits"
+    if isinstance(value, str):
+        return (
+            "is half of a surrogate pair, and no text"
+            if _is_no_text(value)
+            else "has another type than the values before it"
+        )
+    return "has another type than the values before it" if row else "has no type"
+
+
+def _is_no_text(value: str) -> bool:
+    return any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def _has_struct(kind: pa.DataType) -> bool:
