@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import hudi_spark
-from hudi_format.errors import HudiError, MissingColumnError, OrderingValueError, RecordKeyError
+from hudi_format.errors import HudiError, MissingColumnError, OptionError, OrderingValueError, RecordKeyError
 from hudi_format.storage.open import open_storage
 from hudi_spark.writing import engine
 from hudi_timeline import HudiTable
@@ -211,6 +211,7 @@ BAD = [
     (rows((None, "x", 1, 1.0), ("a", "x", 1, 1.0)), {}, RecordKeyError),
     (rows(("", "x", 1, 1.0)), {}, RecordKeyError),
     (rows(("a", "x", None, 1.0)), {}, OrderingValueError),
+    (FIRST, {"hoodie.table.name": ""}, OptionError),
     (FIRST, {"hoodie.datasource.write.recordkey.field": "nope"}, MissingColumnError),
     (FIRST, {"hoodie.datasource.write.partitionpath.field": "nope"}, MissingColumnError),
     (FIRST, {"hoodie.datasource.write.precombine.field": "nope"}, MissingColumnError),

@@ -1,9 +1,14 @@
-"""Partitions to delete: by name, by pattern, by rows; and names that no partition has."""
+"""What a new table needs.  Partitions to delete: by name, by pattern, by rows; and names that no partition has."""
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from hudi_format.errors import UnknownPartitionError
+from hudi_format.errors import OptionError, SchemaError, UnknownPartitionError
+from hudi_format.storage.open import open_storage
+from hudi_timeline.writing import writes
 from hudi_timeline.writing.new_table import PartitionsToDelete, choose, require_all
+from hudi_timeline.writing.parquet_import import import_parquet
 
 THERE = ["y=2024/m=01", "y=2024/m=02", "y=2025/m=01", "[x]", "x", "a*b"]
 
@@ -43,3 +48,19 @@ def test_unknown_names_are_refused_with_those_that_were_probably_meant():
     with pytest.raises(UnknownPartitionError, match=r"did you mean y=2025/m=01") as e:
         require_all(choose(["y=2025/m=1"], [], THERE), THERE, table="/t")
     assert e.value.details["partitions"] == ["y=2025/m=1"]
+
+
+def test_a_table_without_a_name_is_an_error_of_options_and_leaves_nothing(tmp_path):
+    rows = pa.table({"id": ["a"]})
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    key = {"hoodie.datasource.write.recordkey.field": "id"}
+    for make in (
+        lambda: writes.write(open_storage(str(tmp_path / "t")), "upsert", rows, key),
+        lambda: import_parquet(str(tmp_path / "rows.parquet"), str(tmp_path / "t"), key),
+    ):
+        with pytest.raises(OptionError, match="has no name") as e:
+            make()
+        assert not isinstance(e.value, SchemaError)
+        assert e.value.details["option"] == "hoodie.table.name"
+        assert "hoodie.table.name" in e.value.remedy
+        assert not (tmp_path / "t").exists()

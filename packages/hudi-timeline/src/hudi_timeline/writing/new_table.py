@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 
 from hudi_format.errors import (
     ConflictingOptionError,
-    MissingColumnError,
     NotAHudiTableError,
+    OptionError,
     UnknownPartitionError,
 )
 from hudi_format.keygen.key_generator import KeySpec
@@ -42,7 +42,7 @@ def table_properties(
         bucket: its settings, where it is BUCKET.
 
     Raises:
-        MissingColumnError: no table name.
+        OptionError: no table name.
         NotAHudiTableError: a path among the files of another table's timeline.
         ConflictingOptionError: a logging mode of change data capture, which is not asked for.
     """
@@ -53,7 +53,7 @@ def table_properties(
             remedy="give a path outside of other tables; nothing was written.",
         )
     if not config.table_name:
-        raise MissingColumnError(
+        raise OptionError(
             "the table does not exist yet and has no name",
             table=storage.uri,
             remedy=f"set {TABLE_NAME}.",
