@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from hudi_format.errors import UnsupportedError
 from hudi_spark import patches
+from hudi_spark.runtime.java import require_java
 from hudi_spark.runtime.options import has_bundle
 from hudi_spark.runtime.settings import HAS_DATA_SOURCES, is_connect
 
@@ -25,7 +26,7 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     """The builder, whose `getOrCreate()` also enables `format("hudi")`.
 
     Sets `PYSPARK_PYTHON` to this interpreter where it is unset: with another Python on the workers nothing of
-    this package could run there.
+    this package could run there.  `getOrCreate()` refuses to start Spark where there is no Java (LibraryError).
 
     Raises:
         UnsupportedError: no builder.
@@ -41,12 +42,13 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     for name in ("getOrCreate", "create"):  # `create` exists from 4.0 on
         original = getattr(target, name, None)
         if original is not None:
-            setattr(target, name, _enabling(original))
+            setattr(target, name, _enabling(original, builder))
     return builder
 
 
-def _enabling(make: Any) -> Any:
+def _enabling(make: Any, builder: object) -> Any:
     def made(*args: Any, **kwargs: Any) -> SparkSession:
+        require_java(builder)
         session: SparkSession = make(*args, **kwargs)
         enable(session)
         return session
