@@ -25,6 +25,13 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
         find("nope")
 
 
+def test_a_name_that_is_elsewhere_is_an_attribute_error_that_says_where():
+    find, names = at_first_use("hudi_format", {}, {"Table": "use hudi_timeline.HudiTable"})
+    with pytest.raises(AttributeError, match="'hudi_format' has no attribute 'Table': use hudi_timeline"):
+        find("Table")
+    assert "Table" not in names()
+
+
 def test_what_is_not_asked_for_is_not_imported():
     code = (
         "import sys, hudi_format\n"

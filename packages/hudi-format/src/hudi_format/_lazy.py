@@ -9,21 +9,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import MappingProxyType
 
 
 def at_first_use(
-    package: str, homes: Mapping[str, str]
+    package: str, homes: Mapping[str, str], hints: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """The functions `__getattr__` and `__dir__` of a package with lazy imports.
 
     Args:
         package: its `__name__`.
         homes: the module of each name, below the package, or of a package to the left (`hudi_format.errors`).
+        hints: what to use instead of names that are looked for here and are elsewhere, for the error.
     """
 
     def find(name: str) -> object:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            hint = f": {hints[name]}" if name in hints else ""
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
         home = homes[name]
         return getattr(import_module(home if home.startswith("hudi_") else f"{package}.{home}"), name)
 

@@ -48,6 +48,7 @@ __all__ = [
     "last_commit",
     "log_compact",
     "resize_buckets",
+    "sql",
 ]
 
 # Python workers import this package for their own part of it, and are started often.
@@ -96,5 +97,10 @@ __getattr__, __dir__ = at_first_use(
         "last_commit": "writing.writer",
         "log_compact": "writing.table_services",
         "resize_buckets": "writing.table_services",
+        "sql": "session",
+    },
+    {
+        "HudiTable": "use hudi_timeline.HudiTable.open(path), which needs no session; it merges, updates, deletes "
+        "and tells the history of tables that Spark reads and writes",
     },
 )

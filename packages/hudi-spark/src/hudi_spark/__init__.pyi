@@ -33,6 +33,7 @@ from hudi_spark.session import configure as configure
 from hudi_spark.session import disable as disable
 from hudi_spark.session import enable as enable
 from hudi_spark.session import enabled as enabled
+from hudi_spark.session import sql as sql
 from hudi_spark.writing.table_services import build_index as build_index
 from hudi_spark.writing.table_services import compact as compact
 from hudi_spark.writing.table_services import drop_index as drop_index
@@ -86,4 +87,5 @@ __all__ = [
     "last_commit",
     "log_compact",
     "resize_buckets",
+    "sql",
 ]

@@ -7,9 +7,9 @@ import os
 import sys
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from hudi_format.errors import UnsupportedError
+from hudi_format.errors import OptionError, UnsupportedError
 from hudi_spark import patches
 from hudi_spark.runtime.java import require_java
 from hudi_spark.runtime.options import has_bundle
@@ -86,6 +86,29 @@ def enable(spark: SparkSession | None = None) -> None:
                 "leaves all to the bundle"
             )
     patches.install()
+
+
+def sql(spark: SparkSession, text: str, *args: Any, **kwargs: Any) -> DataFrame:
+    """Rows of a Spark SQL statement; its session is enabled by this call if need be.
+
+    Queries of views of Hudi tables and of hudi.`path` run on Spark.  What is not supported yet ends in an error that
+    names the way to do it, and not in Spark's.
+
+    Args:
+        args: further arguments of `SparkSession.sql`, as are `kwargs`.
+
+    Raises:
+        UnsupportedError: a statement on a Hudi table that is not supported; a Spark Connect session.
+        OptionError: the statement is no text.
+        HudiError: as of reads with `spark.read.format("hudi")`.
+    """
+    if not isinstance(text, str):
+        raise OptionError(
+            f"a statement must be text, not {type(text).__name__}: {text!r:.80}",
+            remedy="call hudi_spark.sql(spark, text).",
+        )
+    enable(spark)
+    return spark.sql(text, *args, **kwargs)
 
 
 def disable() -> None:

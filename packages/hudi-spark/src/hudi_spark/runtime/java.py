@@ -26,7 +26,7 @@ _REMEDY = (
 
 
 def require_java(builder: object) -> None:
-    """Check that the session which a builder is about to make finds Java, if it is one that starts it.
+    """Check for Java, where the session that a builder is about to make would start it.
 
     Raises:
         LibraryError: there is none where PySpark looks for it.
