@@ -79,6 +79,9 @@ def test_an_output_that_is_not_in_utf8_loses_nothing(hudi, tmp_path, monkeypatch
     code, shown, error = printed("head", path, "-o", "csv")
     assert (code, error.count("\n"), "HUDI-E0300" in error) == (1, 1, True)
     assert "PYTHONUTF8" in error
+    # A file is in UTF-8 whatever the terminal is.
+    assert printed("export", path, str(tmp_path / "rows.ndjson"))[0] == 0
+    assert (tmp_path / "rows.ndjson").read_bytes() == '{"id": "größe東", "ts": 1}\n'.encode()
 
 
 def test_json_has_only_what_json_has(hudi, tmp_path):

@@ -55,7 +55,8 @@ def test_findings_have_the_forms_of_every_other_list(table, path):
     as_json = CliRunner().invoke(app, ["verify", str(path), "-o", "json"])
     assert as_json.stdout == CliRunner().invoke(app, ["verify", str(path), "--json"]).stdout
     (line,) = CliRunner().invoke(app, ["verify", str(path), "-o", "ndjson"]).stdout.splitlines()
-    assert json.loads(line)["code"] == "file-missing"
+    (as_object,) = json.loads(as_json.stdout)["findings"]
+    assert (json.loads(line), as_object["code"]) == (as_object, "file-missing")
     head, row = CliRunner().invoke(app, ["verify", str(path), "-o", "csv"]).stdout.splitlines()
     assert (head.split(",")[:2], row.split(",")[:2]) == (["severity", "code"], ["error", "file-missing"])
     plan = CliRunner().invoke(app, ["repair", str(path), "-o", "json"])

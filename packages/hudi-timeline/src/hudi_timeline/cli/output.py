@@ -55,8 +55,16 @@ def plain(value: object) -> object:
 
 def json_text(value: object, *, indent: int | None = None) -> str:
     """JSON text of a value, in ASCII where standard output is not in UTF-8."""
-    ascii_only = not _encoding().startswith("utf")
-    return printable_json(json.dumps(plain(value), ensure_ascii=ascii_only, allow_nan=False, indent=indent))
+    return printable_json(_json(value, ascii_only=not _encoding().startswith("utf"), indent=indent))
+
+
+def file_json(value: object) -> str:
+    """JSON text of a value for a file in UTF-8, which needs no escapes of letters."""
+    return _json(value, ascii_only=False)
+
+
+def _json(value: object, *, ascii_only: bool, indent: int | None = None) -> str:
+    return json.dumps(plain(value), ensure_ascii=ascii_only, allow_nan=False, indent=indent)
 
 
 def _encoding() -> str:

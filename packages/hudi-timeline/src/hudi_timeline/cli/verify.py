@@ -177,7 +177,10 @@ def _show(found: list[Finding], output: Format) -> None:
 
     from hudi_timeline.verify.findings import state_of
 
-    rows = [{n: str(getattr(f, n)) for n in _COLUMNS} for f in found]
-    if rows or output is not Format.table:
+    if output is Format.ndjson:
+        for f in found:
+            print(json_text(f.as_dict()))
+    elif found or output is not Format.table:
+        rows = [{n: str(getattr(f, n)) for n in _COLUMNS} for f in found]
         show_rows(pa.Table.from_pylist(rows, pa.schema([(n, pa.string()) for n in _COLUMNS])), output)
     print(f"{state_of(found)}: {len(found)} findings" if found else "sound", file=sys.stderr)
