@@ -158,9 +158,31 @@ def test_nan_is_in_conditions_what_it_is_in_polars(tmp_path, table_type):
     for condition in (
         fare > 10, fare >= 20, fare == float("nan"), fare != 20, ~(fare < 5), fare.is_nan(),
         (fare > 10) & (city == "oslo") & (pl.col("id") < 2), (fare > 10) | (city == "rome"), x > 0,
+        fare < float("nan"), fare <= float("nan"), (pl.col("id") < float("nan")) & (city == "oslo"),
+        ~(fare > float("nan")), fare.is_in([float("nan"), 20.0]), fare.is_between(0, float("nan")),
     ):  # fmt: skip
         got = scan_hudi(path).filter(condition).collect().sort("id")
         assert got.equals(want.filter(condition).sort("id")), str(condition)
+
+
+@pytest.mark.parametrize("table_type", [COW, MOR])
+def test_both_zeros_are_one_number_in_conditions_of_polars(tmp_path, table_type):
+    """They are two in a set of pyarrow."""
+    path = str(tmp_path / "t")
+    rows = [{"id": n, "city": "oslo", "fare": fare} for n, fare in enumerate([0.0, -0.0, 1.0])]
+    write_hudi(path, rows, key="id", partition_by="city", table_type=table_type)
+    write_hudi(path, rows[:2])
+    fare, id = pl.col("fare"), pl.col("id")
+    for zero in (0.0, -0.0):
+        for condition in (
+            fare.is_in([zero, 5.0]),
+            fare == zero,
+            fare.is_in([zero]),
+            (id < 0) | fare.is_in([zero]),
+        ):
+            found = scan_hudi(path).filter(condition).collect()["id"].to_list()
+            assert sorted(found) == [0, 1], str(condition)
+        assert scan_hudi(path).filter(~fare.is_in([zero])).collect()["id"].to_list() == [2]
 
 
 def test_polars_takes_its_condition_from_the_first_rows_alone_where_it_asks_so(table):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import operator
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +47,10 @@ _SCHEMAS = 256
 _FOOTERS = 8
 # Characters that DuckDB takes for a pattern of names.
 _PATTERN = "*?[{"
+
+# Conditions, as pyarrow writes them, that Polars understands otherwise: all numbers are less than NaN there, and sets
+# hold 0.0 and -0.0 as one.
+_OTHERWISE = re.compile(r"(?<![\w\"])nan(?![\w\"])|value_set=(?:double|float|halffloat):")
 
 _REMEDY = "use to_arrow(), to_batches() or to_polars_lazy() of the scan; compact() leaves no log files."
 
@@ -137,6 +142,8 @@ class PolarsSource:
             except (self._error, NameError):
                 continue
             found = asked.filter
+            if found is not None and _OTHERWISE.search(str(found)):
+                continue
             for name in part.meta.root_names():
                 kind = self._scan.schema.field(name).type
                 if pa.types.is_nested(kind) or pa.types.is_float16(kind):
