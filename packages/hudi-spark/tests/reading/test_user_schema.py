@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 
+from hudi_format.errors import SchemaError
 from hudi_spark.reading.user_schema import CASE_SENSITIVE
 from hudi_timeline import HudiTable
 
@@ -79,3 +80,25 @@ def test_types_are_widened_at_every_depth(spark, table):
     assert (one.v, one.s.asDict(), [e and e.a for e in one.l]) == (0.1, {"b": 2, "a": "1"}, [1, None])
     assert one.m["k"].b == 2.0
     assert (two.v, two.s, two.l, two.m) == (None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("schema", "column", "own"),
+    [
+        ("V array<int>, id string", "V", "float"),
+        ("id string, s int", "s", "struct<a:int,b:int>"),
+        ("l array<struct<a:array<int>>>", "l", "array<struct<a:int,b:int>>"),
+        (
+            "id string, deep struct<x:struct<y:string>>, m map<string,int>",
+            "m",
+            "map<string,struct<a:int,b:int>>",
+        ),
+    ],
+)
+def test_a_type_that_a_column_cannot_be_cast_to_is_named_in_one_line(spark, table, schema, column, own):
+    with pytest.raises(SchemaError, match="cannot be read as") as e:
+        given(spark, schema, table, "hudi")
+    assert (e.value.details["column"], e.value.details["source"]) == (column, own)
+    assert "\n" not in str(e.value)
+    assert e.value.remedy
+    assert e.value.table == table

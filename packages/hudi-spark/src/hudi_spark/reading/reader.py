@@ -23,7 +23,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from hudi_format.errors import OptionError
+from hudi_format.errors import OptionError, SchemaError
 from hudi_format.schema.extension_types import may_be_vector
 from hudi_format.schema.meta_fields import COMMIT_TIME
 from hudi_format.storage.hadoop_options import hadoop_options, without_hadoop_options
@@ -107,7 +107,10 @@ def load_frame(
     wanted = None if schema is None else UserSchema.of(spark, schema)
     scan = _scan(table, config, wanted)
     frame = frame_of(spark, scan, hadoop_options(given))
-    return frame if wanted is None else frame.select(*wanted.columns(frame.schema))
+    try:
+        return frame if wanted is None else wanted.of_frame(frame)
+    except SchemaError as e:
+        raise e.at(table=table.uri) from None
 
 
 def _base_path(

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column, SparkSession
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from hudi_format.errors import SchemaError
 from hudi_spark.types import promoted
 
 CASE_SENSITIVE = "spark.sql.caseSensitive"
@@ -40,6 +42,34 @@ class UserSchema:
         """
         found = (self._same(field.name, have) for field in self.wanted.fields)
         return list(dict.fromkeys(name for name in found if name is not None)) or list(have[:1])
+
+    def of_frame(self, frame: DataFrame) -> DataFrame:
+        """The frame's rows in the columns of the schema.
+
+        Raises:
+            SchemaError: a type that a column cannot be cast to; names it.
+        """
+        columns = self.columns(frame.schema)
+        try:
+            return frame.select(*columns)
+        except AnalysisException:
+            for field, column in zip(self.wanted.fields, columns, strict=True):
+                try:
+                    frame.select(column)
+                except AnalysisException as e:
+                    raise self._refused(field, frame.schema) from e
+            raise
+
+    def _refused(self, field: T.StructField, have: T.StructType) -> SchemaError:
+        own = have[self._same(field.name, have.names) or field.name].dataType.simpleString()
+        wanted = field.dataType.simpleString()
+        return SchemaError(
+            f"column {field.name} has type {own} in the table, and cannot be read as {wanted}",
+            remedy="leave it to the table's type in .schema(...), and cast what the read gives.",
+            column=field.name,
+            source=own,
+            target=wanted,
+        )
 
     def columns(self, have: T.StructType) -> list[Column]:
         """Columns of the schema, made of a frame's."""
