@@ -81,6 +81,14 @@ def test_iso_texts_become_dates_and_times_and_the_first_other_text_is_named_with
     assert how.without_zone == {"c"}
 
 
+def test_decimals_become_the_nearest_floats():
+    """Arrow makes 1.0050000000000001 of 1.005."""
+    texts = ["1.005", "0.1", "-123.457", "1E-36", "4.35", "99999.999"]
+    for text in texts:
+        array = pa.array([Decimal(text), None])
+        assert turned(array, pa.float64()).to_pylist() == [float(text), None]
+
+
 def test_guessed_doubles_are_rounded_to_floats_unless_they_are_too_large():
     assert turned(pa.array([0.1, math.nan]), pa.float32(), ROUNDS)[0].as_py() == pytest.approx(0.1, rel=1e-6)
     with pytest.raises(MisfitError, match="too large"):

@@ -27,7 +27,7 @@ from hudi_format.arrow.sizes import size_of
 from hudi_format.errors import SchemaError
 from hudi_format.keygen.java_text import to_text
 from hudi_format.schema.avro import DEFAULT, is_union
-from hudi_format.schema.decimals import decimals_of
+from hudi_format.schema.decimals import decimals_of, rescaled
 from hudi_format.schema.exact import (
     Exact,
     MisfitError,
@@ -366,8 +366,8 @@ def _leaf(array: pa.Array, target: pa.DataType, path: str, float_digits: bool = 
             array = _digits(array)
         elif _goes_by_text(array.type, target):
             array = to_text(array)
-        elif pt.is_integer(array.type) and pt.is_decimal(target):
-            array = array.cast(pa.decimal128(19, 0))
+        elif pt.is_decimal128(target) and (pt.is_integer(array.type) or pt.is_decimal(array.type)):
+            return rescaled(array, target)
         return array.cast(target, safe=not rounds)
     except pa.ArrowException as e:
         raise refusal(path, array.type, target, str(e)) from e

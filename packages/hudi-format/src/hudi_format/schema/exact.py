@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_format.schema.decimals import rescaled
 from hudi_format.schema.iso_texts import dates_of, is_text, lack_zones, moments_of
 
 
@@ -166,10 +167,8 @@ def _cast(
         return _to_dates(source)
     if pt.is_timestamp(target):
         return _of_times(target, how, path) if is_text(source) else _to_timestamps(source, target)
-    if pt.is_decimal(target) and pt.is_decimal(source):
-        return lambda a: a.cast(target)
-    if pt.is_decimal(target) and pt.is_uint64(source):
-        return lambda a: a.cast(pa.decimal128(20, 0)).cast(target)
+    if pt.is_decimal(target) and (pt.is_decimal(source) or pt.is_integer(source)):
+        return lambda a: rescaled(a, target)
     if pt.is_fixed_size_binary(target) and pt.is_fixed_size_binary(source):
         return lambda a: a.cast(pa.binary()).cast(target)
     if is_text(source) and not (is_text(target) or pt.is_binary(target) or pt.is_fixed_size_binary(target)):
@@ -216,7 +215,9 @@ def _to_floats(source: pa.DataType, target: pa.DataType, how: Exact) -> Callable
     if pt.is_decimal(source):
 
         def of_decimals(array: pa.Array) -> pa.Array:
-            out = array.cast(target)
+            out = array.cast(pa.string()).cast(
+                target
+            )  # the nearest one; Arrow's direct cast misses it by a digit
             _require(pc.equal(out.cast(source), array), f"it has too many digits for {target}")
             return out
 
