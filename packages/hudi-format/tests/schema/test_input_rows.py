@@ -289,3 +289,19 @@ def test_batches_of_other_columns_are_refused_with_the_first_that_differs():
             as_reader(rows).read_all()
     with pytest.raises(SchemaError, match=r"batch 1 .* has the columns no, and not id"):
         as_reader([one, pa.record_batch({"no": [1]})])
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.list_(pa.int32()), [[1, None], None, []]),
+        (pa.list_(pa.float32()), [[0.5, None], [1.0]]),
+        (pa.list_(pa.list_(pa.int32())), [[[1, None], None, [2]], None]),
+        (pa.list_(pa.string()), [["a", None], None]),
+        (pa.list_(pa.date32()), [[dt.date(2024, 3, 5), None], []]),
+    ],
+    ids=str,
+)
+def test_what_arrow_gives_to_pandas_comes_back_with_its_nulls(kind, values):
+    given = pa.table({"id": list(range(len(values))), "l": pa.array(values, kind)})
+    assert as_reader(given.to_pandas())["l"].to_pylist() == values

@@ -201,10 +201,20 @@ def _frame(frame: Any, known: Callable[[], pa.Schema | None] | None) -> pa.Table
 
 
 def _without_nan(values: list[Any]) -> list[Any]:
-    """The values of a pandas column with None in place of NaN, which is null there."""
-    if not any(issubclass(t, (float, np.floating)) for t in set(map(type, values))):
+    """The values of a pandas column with None in place of NaN, which is null there, also within arrays."""
+    kinds = set(map(type, values))
+    if np.ndarray in kinds:
+        values = [_array_without_nan(v) if isinstance(v, np.ndarray) else v for v in values]
+    if not any(issubclass(t, (float, np.floating)) for t in kinds):
         return values
     return [None if isinstance(v, (float, np.floating)) and v != v else v for v in values]
+
+
+def _array_without_nan(values: np.ndarray) -> Any:
+    """A list's values as pandas has them: numbers among which there are nulls are floats."""
+    if values.dtype.kind == "O":
+        return _without_nan(values.tolist())
+    return _without_nan(values.tolist()) if values.dtype.kind == "f" and np.isnan(values).any() else values
 
 
 def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None) -> Any:
