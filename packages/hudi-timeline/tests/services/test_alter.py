@@ -379,3 +379,20 @@ def test_records_that_move_take_their_values_along_by_id(tmp_path):
     assert rows_of(table) == [
         {"id": "a", "n": 2, "price": 1.5, "r": {"u": 1, "v": "v"}, "fare": "f", "p": "y"}
     ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda a: a.add(5, "int"), "column must be a text, not int: 5"),
+        (lambda a: a.add("note", 5), "a column's type must be a pyarrow type or its name, not int: 5"),
+        (lambda a: a.rename("fare", None), "name must be a text, not NoneType"),
+        (lambda a: a.drop(5), "column must be a text, not int: 5"),
+        (lambda a: a.widen(None, "long"), "column must be a text, not NoneType"),
+        (lambda a: a.move(["n"], first=True), "column must be a text, not list"),
+    ],
+)
+def test_columns_and_types_of_another_class_are_told_at_the_call(tmp_path, change, message):
+    table = made(tmp_path / "t")
+    with pytest.raises(TypeError, match=message):
+        change(table.alter())

@@ -1,7 +1,9 @@
 """Rows that are computed from stored ones: update and merge."""
 
+import datetime as dt
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -301,3 +303,32 @@ def test_every_index_within_partitions_finds_the_rows(tmp_path, index):
     assert [r[0] for r in rows_of(table)] == [1, 3, 3, 4, 5]
     table.update({"fare": pa.scalar(1.5).as_py()}, "city = 'oslo'")
     assert [r[2] for r in rows_of(table) if r[1] == "oslo"] == [1.5, 1.5]
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "message"),
+    [
+        (5, TypeError, "set must be a mapping of columns to values, not int"),
+        ({5: 1}, TypeError, "set must name columns by text, not int: 5"),
+        ({"fare": object()}, SchemaError, "column fare: <object object"),
+        ({"fare": 2**70}, SchemaError, "column fare: .* does not fit into 64 bits"),
+        ({"note": "\ud800"}, SchemaError, "column note: .* is half of a surrogate pair"),
+        ({"seen": pd.Timestamp(1)}, SchemaError, "column seen: .* has nanoseconds"),
+    ],
+    ids=lambda v: str(v)[:20],
+)
+def test_values_that_no_row_could_have_are_refused_like_those_of_rows(tmp_path, values, error, message):
+    rows = [{**r, "seen": dt.datetime(2024, 1, 1, tzinfo=dt.UTC)} for r in ROWS]
+    write_hudi(tmp_path / "t", rows, key="id")
+    table = HudiTable.open(tmp_path / "t")
+    before = files_of(table.uri)
+    with pytest.raises(error, match=message):
+        table.update(values)
+    with pytest.raises(error, match=message):
+        table.merge(rows[:1]).when_matched_update(values).execute()
+    assert files_of(table.uri) == before
+
+
+def test_partitions_to_delete_are_texts(table):
+    with pytest.raises(TypeError, match="partitions must be a list of texts, not int"):
+        table.delete_partitions(5)

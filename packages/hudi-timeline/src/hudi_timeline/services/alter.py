@@ -97,8 +97,18 @@ def column_type(kind: pa.DataType | str) -> pa.DataType:
                 f"there is no type {kind!r}", remedy=f"use one of {', '.join(_TYPES)}, decimal(10, 2)."
             )
         kind = found
+    if not isinstance(kind, pa.DataType):
+        raise TypeError(
+            f"a column's type must be a pyarrow type or its name, not {type(kind).__name__}: {kind!r}"
+        )
     stored: pa.DataType = normalize_schema(pa.schema([pa.field("column", kind)])).field(0).type
     return stored
+
+
+def _require_text(**given: object) -> None:
+    for what, name in given.items():
+        if not isinstance(name, str):
+            raise TypeError(f"{what} must be a text, not {type(name).__name__}: {name!r}")
 
 
 class AlterBuilder:
@@ -121,6 +131,7 @@ class AlterBuilder:
         self, column: str, kind: pa.DataType | str, *, after: str | None = None, first: bool = False
     ) -> Self:
         """A new column, null in all rows that are there; last, if no place is given."""
+        _require_text(column=column)
         wanted = column_type(kind)
         return self._step(
             f"{column} ({wanted}) added", partial(_add, column=column, kind=wanted, after=after, first=first)
@@ -128,19 +139,23 @@ class AlterBuilder:
 
     def rename(self, column: str, name: str) -> Self:
         """Another name for a column; `name` without its path."""
+        _require_text(column=column, name=name)
         return self._step(f"{column} renamed to {name}", lambda edit: edit.rename(column, name))
 
     def drop(self, column: str) -> Self:
         """A column less; a later one of its name does not bring its values back."""
+        _require_text(column=column)
         return self._step(f"{column} dropped", lambda edit: edit.drop(column))
 
     def widen(self, column: str, kind: pa.DataType | str) -> Self:
         """A type that holds all values of the column."""
+        _require_text(column=column)
         wanted = column_type(kind)
         return self._step(f"{column} widened to {wanted}", lambda edit: edit.widen(column, wanted))
 
     def move(self, column: str, *, after: str | None = None, first: bool = False) -> Self:
         """Another place among the columns."""
+        _require_text(column=column)
         where = "first" if first else f"after {after}"
         return self._step(f"{column} moved {where}", lambda edit: edit.move(column, after=after, first=first))
 

@@ -76,6 +76,7 @@ def update(
     validators: Sequence[Validator] = (), *, dry_run: bool = False,
 ) -> CommitResult:  # fmt: skip
     """Set columns of the rows that pass a filter; arguments and errors as of `HudiTable.update`."""
+    _check_values(set)
     if not set:
         raise OptionError("no columns to set were given", table=storage.uri, remedy="give {column: value}.")
 
@@ -145,6 +146,8 @@ class MergeBuilder:
         return self._with(_Clause(BY_SOURCE, condition, delete=True))
 
     def _with(self, clause: _Clause) -> MergeBuilder:
+        if clause.values is not None:
+            _check_values(clause.values)
         return replace(self, clauses=(*self.clauses, clause))
 
     def execute(self, *, validators: Sequence[Validator] = (), dry_run: bool = False) -> CommitResult:
@@ -401,7 +404,7 @@ def _with_values(rows: pa.Table, seen: pa.Table, values: Values, stored: pa.Sche
     Args:
         seen: what expressions see, row for row.
     """
-    columns = {n: _evaluated(value, seen) for n, value in values.items()}
+    columns = {n: _column_of(n, value, seen, stored) for n, value in values.items()}
     given = pa.table(columns) if columns else seen.select([])
     kept, _ = without_untyped(in_table_types(given.schema, stored), ())
     given = conform(fit(given.select(kept.names), kept, exact=Exact(rounds=True)), normalize_schema(kept))
@@ -412,9 +415,26 @@ def _with_values(rows: pa.Table, seen: pa.Table, values: Values, stored: pa.Sche
     return rows
 
 
-def _evaluated(value: object, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
-    if not isinstance(value, pc.Expression):
-        return pa.repeat(pa.scalar(value), rows.num_rows)
+def _check_values(values: Values) -> None:
+    if not isinstance(values, Mapping):
+        raise TypeError(f"set must be a mapping of columns to values, not {type(values).__name__}")
+    for name in values:
+        if not isinstance(name, str):
+            raise TypeError(f"set must name columns by text, not {type(name).__name__}: {name!r}")
+
+
+def _column_of(name: str, value: object, rows: pa.Table, stored: pa.Schema) -> pa.Array | pa.ChunkedArray:
+    """A value or an expression for a column, once for each row."""
+    if isinstance(value, pc.Expression):
+        return _evaluated(value, rows)
+    if not isinstance(value, pa.Scalar):
+        # As a row's value is taken: without a loss, or with an error that names it.
+        one = as_reader({name: [value]}, lambda: stored)
+        value = (one if isinstance(one, pa.Table) else one.read_all()).column(name)[0]
+    return pa.repeat(value, rows.num_rows)
+
+
+def _evaluated(value: pc.Expression, rows: pa.Table) -> pa.ChunkedArray:
     try:
         return ds.dataset(rows).to_table(columns={"value": value}).column("value")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as e:

@@ -165,6 +165,8 @@ def delete_partitions(
     Raises:
         UnknownPartitionError: a name or pattern that no partition answers to; nothing was deleted.
     """
+    if partitions is not None and not isinstance(partitions, Iterable):
+        raise TypeError(f"partitions must be a list of texts, not {type(partitions).__name__}")
     names = [partitions] if isinstance(partitions, str) else list(partitions or ())
     if not names:
         raise OptionError(
