@@ -189,7 +189,7 @@ def test_rows_to_delete_that_have_meta_columns_alone_are_told_what_they_lack(tmp
     table = make(tmp_path / "t")
     table.insert(trips(3))
     rows = table.read(meta_columns=True).to_arrow()
-    with pytest.raises(MissingColumnError, match="'uuid' is not in the data, which has meta columns"):
+    with pytest.raises(MissingColumnError, match="'uuid' is not in the data, which has none"):
         table.delete(rows.select([n for n in rows.column_names if n.startswith("_hoodie_")]))
 
 
@@ -349,6 +349,12 @@ BAD = [
     _bad(lambda t: t, HudiError, options={"hoodie.datasource.write.table.type": "MERGE_ON_READ"}),
     _bad(_column("city", ["a/../../x", "b", "c"]), HudiError),
 ]
+
+
+def test_the_first_row_without_an_ordering_value_is_named(tmp_path):
+    table = make(tmp_path / "t")
+    with pytest.raises(OrderingValueError, match="'ts' is null in 1 of 3 rows, first in row 1"):
+        table.upsert(_column("ts", [1, None, 2], pa.int64())(trips(3)))
 
 
 @pytest.mark.req("NEW-15", "NEW-36")

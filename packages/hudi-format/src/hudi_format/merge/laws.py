@@ -235,7 +235,9 @@ def check_laws(
 
 def _some(records: pa.Table, data: pa.Schema, rng: np.random.Generator, most: int) -> pa.Table:
     if not records.num_rows:
-        raise SchemaError("the table has no records to merge")
+        raise SchemaError(
+            "the table has no records to merge", remedy="write some first, two of one key at least."
+        )
     rows = records.select(data.names)
     if rows.num_rows > most:
         rows = rows.take(pa.array(np.sort(rng.choice(rows.num_rows, most, replace=False))))

@@ -183,7 +183,7 @@ class LocalEngine:
 
         `first` is the first row's number in the whole input.
         """
-        check_ordering(table, task)
+        check_ordering(table, task, first)
         rows = conform(table, task.schema)
         # Of the values as they are stored: a number's text depends on its type.
         keys, paths = self.keys_and_paths(table, rows, task, first)
@@ -413,11 +413,14 @@ class StoredRowsEngine(LocalEngine):
         return stored_keys(data)
 
 
-def check_ordering(rows: pa.Table | pa.RecordBatch, task: PrepareTask) -> None:
+def check_ordering(rows: pa.Table | pa.RecordBatch, task: PrepareTask, first: int | None = None) -> None:
     """Refuse null ordering values.
 
+    Args:
+        first: number of the first of the rows in the whole input, where that is known.
+
     Raises:
-        OrderingValueError: naming the column and how many rows.
+        OrderingValueError: naming the column, how many rows, and the first of them.
     """
     if not task.check_ordering or task.ordering_field is None:
         return
@@ -427,8 +430,11 @@ def check_ordering(rows: pa.Table | pa.RecordBatch, task: PrepareTask) -> None:
             f"ordering column {task.ordering_field!r} is not in the data", column=task.ordering_field
         )
     if column.null_count:
+        nulls = f"is null in {column.null_count} of {rows.num_rows} rows"
+        if first is not None:
+            nulls += f", first in row {first + pc.index(column.is_null(), True).as_py()}"
         raise OrderingValueError(
-            f"ordering field {task.ordering_field!r} is null in {column.null_count} of {rows.num_rows} rows",
+            f"ordering field {task.ordering_field!r} {nulls}",
             remedy="fill the column, or choose another hoodie.datasource.write.precombine.field.",
             column=task.ordering_field,
         )

@@ -376,7 +376,7 @@ def require(schema: pa.Schema, fields: Sequence[str], what: str, storage: Storag
                 found = kind.field(index) if index >= 0 else None
             if found is None:
                 raise MissingColumnError(
-                    f"{what} column {name!r} is not in the data, which has {', '.join(schema.names) or 'meta columns'}",
+                    f"{what} column {name!r} is not in the data, which has {', '.join(schema.names) or 'none'}",
                     table=storage.uri,
                     remedy=f"add the column, or correct the option that names the {what} field.",
                     column=name,
