@@ -99,6 +99,7 @@ CALLS = {
     "a text for rules": lambda t: t.upsert(rows("x"), rules="fare >= 0"),
     "a list of rules": lambda t: t.upsert(rows("x"), rules=["fare >= 0"]),
     "a number for a validator": lambda t: t.upsert(rows("x"), validators=[3]),
+    "a number for validators": lambda t: t.upsert(rows("x"), validators=5),
     "a text of seconds": lambda t: HudiTable.open(t.uri, lock_wait="a"),
     "a part of a retry": lambda t: HudiTable.open(t.uri, write_retries=1.5),
     "seconds without end": lambda t: HudiTable.open(t.uri, lock_wait=float("inf")),
@@ -180,6 +181,18 @@ OF_ANOTHER_KIND = {
     "a text of rows": (lambda t: t.read().limit("3"), "must be a whole number"),
     "less than no rows": (lambda t: t.head(-1), "must not be below 0"),
     "less than no commits": (lambda t: t.history(limit=-1), "must not be below 0"),
+    "a number for indexes": (lambda t: t.build_index(5), "list of texts"),
+    "a text for a table version": (lambda t: t.upgrade("x"), "must be a number"),
+    "a number for findings": (lambda t: t.repair(only=5), "list of findings' codes"),
+    "a text for findings": (lambda t: t.repair(only="HUDI-V0101"), "list of findings' codes"),
+    "a number for a plan of repairs": (lambda t: t.repair(plan=5), "dry_run=True"),
+    "a number for properties": (lambda t: t.overwrite_properties(5), "mapping of texts"),
+    "a text for workers": (lambda t: t.verify(workers="x"), "number of threads"),
+    "no workers": (lambda t: t.verify(workers=0), "1 or more"),
+    "a number for a connection": (lambda t: t.read().to_duckdb(5), "duckdb.connect"),
+    "a number for axes": (lambda t: t.plot.timeline(ax=5), "axes of Matplotlib"),
+    "batches of no rows": (lambda t: t.read().to_batches(0), "must not be below 1"),
+    "batches of a text": (lambda t: t.read().to_batches("x"), "must be a whole number"),
 }  # fmt: skip
 
 

@@ -126,6 +126,8 @@ class Plots:
             except ImportError as e:
                 raise ImportError("plots need Matplotlib: pip install matplotlib") from e
             _, ax = pyplot.subplots()
+        elif not hasattr(ax, "set_title"):
+            raise TypeError(f"ax must be axes of Matplotlib, not {type(ax).__name__}")
         ax.set_title(_plain(f"{self._name}: {title}"))
         return ax
 

@@ -205,6 +205,7 @@ class Scan:
 
         Closing it, or dropping it, ends the reading.
         """
+        _whole_number(batch_rows, "batch_rows", least=1)
         tasks = self.plan_files()
         return pa.RecordBatchReader.from_batches(self.schema, self.stream(tasks, batch_rows))
 
@@ -261,14 +262,7 @@ class Scan:
 
     def head(self, n: int = 5) -> pa.Table:
         """The first rows, of no more files than it takes."""
-        try:
-            n = operator.index(n)
-        except TypeError:
-            raise TypeError(
-                f"the number of rows must be a whole number, not {type(n).__name__}: {n!r}"
-            ) from None
-        if n < 0:
-            raise ValueError(f"the number of rows must not be below 0, and is {n}")
+        n = _whole_number(n, "the number of rows")
         batches, left = [], n
         with self.to_batches(max(1, min(n, BATCH_ROWS))) as reader:
             for batch in reader:
@@ -389,7 +383,9 @@ class Scan:
             raise ImportError("to_duckdb() needs DuckDB: pip install duckdb") from e
         from hudi_timeline.reading.other_engines import relation_of
 
-        return relation_of(self, connection or duckdb.default_connection())
+        if connection is not None and not isinstance(connection, duckdb.DuckDBPyConnection):
+            raise TypeError(f"connection must be one of duckdb.connect(), not {type(connection).__name__}")
+        return relation_of(self, duckdb.default_connection() if connection is None else connection)
 
     @property
     def stability(self) -> Stability:
@@ -458,3 +454,18 @@ def _selected(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
             f"a column is named twice in {list(columns)}", remedy="name each column once.", option="columns"
         )
     return pa.schema(fields)
+
+
+def _whole_number(value: object, what: str, *, least: int = 0) -> int:
+    """An argument that must be a whole number.
+
+    Raises:
+        TypeError, ValueError: it is none, or below the least.
+    """
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{what} must be a whole number, not {type(value).__name__}: {value!r:.80}") from None
+    if number < least:
+        raise ValueError(f"{what} must not be below {least}, and is {number}")
+    return number

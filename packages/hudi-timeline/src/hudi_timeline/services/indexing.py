@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_format.errors import (
@@ -131,6 +131,10 @@ def build_index(
     check_mode(mode)
     if instant is not None and (mode != EXECUTE or partitions):
         raise ValueError("instant goes with mode='execute', and names the partitions")
+    if not isinstance(partitions, Iterable):
+        raise TypeError(
+            f"partitions must be a list of texts, not {type(partitions).__name__}: {partitions!r}"
+        )
     asked = tuple(dict.fromkeys((partitions,) if isinstance(partitions, str) else partitions))
     _refuse_unknown(context, asked)
     if context.options.metadata_enable is False:

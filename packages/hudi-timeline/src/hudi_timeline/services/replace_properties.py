@@ -86,6 +86,8 @@ def overwrite_properties(
         OptionError: unknown or lost keys, or values that contradict the table's files; `errors` in its details.
         UnsupportedError: the table would lose rows by it.
     """
+    if not isinstance(new, Mapping):
+        raise TypeError(f"properties must be a mapping of texts, not {type(new).__name__}: {new!r:.80}")
     if dry_run:
         return _check(context, context.look(), new, force)
     with context.locked(keep_metadata=True, allowed={"metadata table indexes"}) as snapshot:

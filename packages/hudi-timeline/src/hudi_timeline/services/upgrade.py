@@ -74,6 +74,8 @@ def change_version(
         UnsupportedError: another version, or a merge-on-read table with log files is to go down.
         ConcurrentWriterError: a write is running.
     """
+    if not isinstance(to, int):
+        raise TypeError(f"a table version must be a number, as 6, not {type(to).__name__}: {to!r}")
     before = context.table.version
     if up is not None and to != before and (to > before) != up:
         raise OptionError(

@@ -6,7 +6,7 @@ evaluated: rules.  After the data files are written and before the commit: funct
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -61,6 +61,11 @@ class Checks:
         Raises:
             InvalidOptionError: one that cannot be understood.
         """
+        if callable(validators) or not isinstance(validators, Iterable):
+            raise InvalidOptionError(
+                f"validators are a list of functions, and this is {validators!r:.80}",
+                remedy="give [function], of one argument, the change.",
+            )
         for validator in validators:
             if not callable(validator):
                 raise InvalidOptionError(

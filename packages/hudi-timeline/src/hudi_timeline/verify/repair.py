@@ -82,6 +82,10 @@ def repair(
     """
     if only is not None:
         _check_codes(only)
+    if plan is not None and not isinstance(plan, RepairPlan):
+        raise TypeError(
+            f"plan must be that of repair(dry_run=True).plan, not {type(plan).__name__}: {plan!r:.80}"
+        )
     if dry_run:
         return RepairResult(_plan(storage, only, deep=deep, scan_of=scan_of))
     with lock_of(storage, parse_transaction_options(options or {})).held():
@@ -118,7 +122,13 @@ def repair_by_name(context: ServiceContext, name: str, *, dry_run: bool = False)
 
 
 def _check_codes(only: Collection[str]) -> None:
+    if isinstance(only, str) or not isinstance(only, Collection):
+        raise TypeError(
+            f"only must be a list of findings' codes or paths, not {type(only).__name__}: {only!r:.80}"
+        )
     for name in only:
+        if not isinstance(name, str):
+            raise TypeError(f"a finding's code must be a text, not {type(name).__name__}: {name!r:.80}")
         if name not in KINDS and "/" not in name and "." not in name:
             raise OptionError(f"{name!r} is not a finding's code", remedy="`hudi verify` prints them.")
 

@@ -51,8 +51,11 @@ def verify(
             again.  Those read now are added.
 
     Raises:
+        ValueError: no such number of workers.
         StorageError: the storage refused.
     """
+    if workers is not None and (not isinstance(workers, int) or workers < 1):
+        raise ValueError(f"workers must be a number of threads, of 1 or more, and is {workers!r:.80}")
     return examine(storage, deep=deep, workers=workers, scan_of=scan_of, sound=sound)[0]
 
 
