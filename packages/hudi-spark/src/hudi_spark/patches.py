@@ -45,7 +45,7 @@ from hudi_spark.streaming.spark35_stream import CHECKPOINT, following, load_stre
 from hudi_spark.streaming.table_stream import with_allowed_merge
 from hudi_spark.writing.writer import save_frame
 from hudi_timeline.options.table_options import MERGE
-from hudi_timeline.writing.write_plan import mode_of
+from hudi_timeline.writing.write_plan import is_operation, mode_of
 
 DEFAULT_FORMAT = "spark.sql.sources.default"
 _NOTES = "_hudi_notes"
@@ -305,7 +305,9 @@ def _mode(original: Method) -> Method:
 
     @functools.wraps(original)
     def mode(self: Any, saveMode: str | None) -> Any:
-        if saveMode is not None and is_hudi(notes_of(self).format):
+        format = notes_of(self).format
+        # Before a format is named, an operation of Hudi's can be meant for Hudi only: no other has a mode like it.
+        if isinstance(saveMode, str) and (is_hudi(format) or (format is None and is_operation(saveMode))):
             mode_of(saveMode)
         result = original(self, saveMode)
         _note_mode(notes_of(self), saveMode)

@@ -122,6 +122,9 @@ CALLS: dict[str, Call] = {
     "a mode that is none": lambda s, df, t, new: (
         df.write.format("hudi").options(**GOOD).mode("upsert").save(t)
     ),
+    "an operation for a mode, before the format": lambda s, df, t, new: (
+        df.write.mode("upsert").format("hudi").options(**GOOD).save(t)
+    ),
     "a path that is no text": lambda s, df, t, new: save(3, df),  # type: ignore[arg-type]
     "partitionBy another column": lambda s, df, t, new: (
         df.write.format("hudi").options(**GOOD).partitionBy("v").mode("append").save(new)

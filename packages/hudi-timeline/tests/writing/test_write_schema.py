@@ -206,17 +206,22 @@ def test_values_that_do_not_fit_are_refused_and_nothing_of_the_write_stays(tmp_p
     assert sorted(str(v) for v in table.read().to_arrow()["v"].to_pylist()) == ["1.25", "2.50"]
 
 
-def test_dates_and_times_are_never_taken_for_numbers_or_text(tmp_path):
+def test_dates_are_taken_of_iso_texts_and_never_of_numbers_or_other_text(tmp_path):
     day = pa.array([datetime.date(2024, 2, 29)])
     table = create(tmp_path / "t", row("a", v=day).schema)
     table.insert(row("a", v=day))
     for values in (
         pa.array([1], pa.int32()),
-        pa.array(["2024-02-29"]),
+        pa.array(["29.2.2024"]),
+        pa.array(["20240229"]),
         pa.array([0], pa.timestamp("us", "UTC")),
     ):
         with pytest.raises(SchemaError, match="column v has type"):
             table.upsert(row("b", v=values))
+    table.upsert(row("b", v=pa.array(["2024-03-01"])))  # ISO text is a date, and can be nothing else
+    stored = table.read(columns=["v"]).to_arrow().column("v")
+    assert stored.type == pa.date32()
+    assert sorted(stored.to_pylist()) == [datetime.date(2024, 2, 29), datetime.date(2024, 3, 1)]
 
 
 def test_dropped_and_added_again_columns_hold_null_in_between(tmp_path):

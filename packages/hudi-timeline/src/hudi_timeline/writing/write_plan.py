@@ -46,7 +46,7 @@ from hudi_timeline.options import WriteConfig, check_against_table
 from hudi_timeline.options.allowed_functions import table_merge_rule
 from hudi_timeline.options.compaction_config import refuse_without_logs
 from hudi_timeline.options.transaction_config import TransactionConfig
-from hudi_timeline.options.write_options import PREPPED
+from hudi_timeline.options.write_options import OPERATIONS, PREPPED
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.instant import (
     COMMIT,
@@ -150,13 +150,19 @@ def plan_write(
     return plan_for(engine, storage, data, config, table, mode)
 
 
+def is_operation(mode: str) -> bool:
+    """Whether a text that is given as a save mode is an operation instead, as "upsert" is."""
+    return mode.lower() in OPERATIONS
+
+
 def mode_of(mode: str) -> str:
     """A save mode under its own name; InvalidOptionError for one that is none."""
     known = MODES.get(mode.lower())
     if known is None:
-        raise InvalidOptionError(
-            f"unknown save mode {mode!r}", remedy="use append, overwrite, ignore or errorifexists."
-        )
+        remedy = "use append, overwrite, ignore or errorifexists."
+        if is_operation(mode):
+            remedy = f"use append; {mode} is an operation: hoodie.datasource.write.operation={mode.lower()}."
+        raise InvalidOptionError(f"unknown save mode {mode!r}", remedy=remedy)
     return known
 
 
