@@ -215,9 +215,8 @@ def _to_floats(source: pa.DataType, target: pa.DataType, how: Exact) -> Callable
     if pt.is_decimal(source):
 
         def of_decimals(array: pa.Array) -> pa.Array:
-            out = array.cast(pa.string()).cast(
-                target
-            )  # the nearest one; Arrow's direct cast misses it by a digit
+            # By text to the nearest one, which Arrow's direct cast misses by a digit.
+            out = array.cast(pa.string()).cast(target)
             _require(pc.equal(out.cast(source), array), f"it has too many digits for {target}")
             return out
 

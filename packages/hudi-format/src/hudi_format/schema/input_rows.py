@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, time
 from pathlib import PurePath
@@ -186,10 +187,11 @@ def _unreadable(data: object) -> SchemaError:
 
 def _frame(frame: Any, known: Callable[[], pa.Schema | None] | None) -> pa.Table:
     """A pandas DataFrame's columns without its index."""
+    times = Counter(frame.columns)
     objects = [
         n
         for n, kind in frame.dtypes.items()
-        if str(kind) == "object" and isinstance(n, str) and list(frame.columns).count(n) == 1
+        if str(kind) == "object" and isinstance(n, str) and times[n] == 1
     ]
     made = {name: _column(name, _without_nan(frame[name].tolist()), known) for name in objects}
     if len(objects) == len(frame.columns):

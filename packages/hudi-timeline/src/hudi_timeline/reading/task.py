@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.arrow.arrays import integers, no_columns, put_together, repeated, text
+from hudi_format.arrow.arrays import integers, no_columns, put_together, repeated, text, texts
 from hudi_format.errors import HudiError, LibraryError
 from hudi_format.file_slice.base_file import OtherBaseFile
 from hudi_format.file_slice.base_rows import BaseFileRead, BaseFileReader, filtered
@@ -144,7 +144,7 @@ def make_tasks(
         filter = in_range if filter is None else in_range & filter
         filter_columns = tuple(dict.fromkeys((COMMIT_TIME, *filter_columns)))
     if plan.commit_times is not None:
-        chosen = pc.field(COMMIT_TIME).isin(pa.array(plan.commit_times, pa.string()))
+        chosen = pc.field(COMMIT_TIME).isin(texts(plan.commit_times))
         filter = chosen if filter is None else chosen & filter
         filter_columns = tuple(dict.fromkeys((COMMIT_TIME, *filter_columns)))
     if plan.since:
