@@ -102,7 +102,6 @@ SMALL = {
     "hudi_format/commit_json.py": "the door of a compiled module, as decode.py and block.py are of larger ones",
     "hudi_format/partition_metadata.py": "one file of the format, as table_config is another",
     "hudi_format/schema/meta_fields.py": "the names of Apache Hudi's meta fields, which 40 modules import",
-    "hudi_timeline/cli/grouped_help.py": "about all commands; main.py only puts them together",
     "hudi_timeline/concurrency/running_call.py": "used by heartbeats and by locks; knows neither",
     "hudi_timeline/options/unsupported.py": "refuses options for every parser; none of them is below the others",
     "hudi_timeline/writing/reproducible.py": "what a seed changes in a write; its neighbours are steps of any write",

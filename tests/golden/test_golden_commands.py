@@ -1,6 +1,5 @@
 """Every command on golden tables, with right and wrong arguments: an exit code and text, and never a traceback."""
 
-import copy
 import sys
 
 import pytest
@@ -126,7 +125,6 @@ def test_no_command_ends_in_a_traceback(table, tmp_path, monkeypatch, capsys):
         raise KeyboardInterrupt  # as a person ends `history --follow`
 
     monkeypatch.setattr(cli, "sleep", end)
-    monkeypatch.setattr(typer.main, "get_command", lambda _: copy.copy(WHOLE))  # made once: it takes long
     monkeypatch.delenv(cli.TRACEBACK, raising=False)
     (tmp_path / "files").mkdir()
     opened = HudiTable.open(str(table.unpack(tmp_path)))

@@ -34,8 +34,8 @@ from hudi_timeline.cli import (
 )
 from hudi_timeline.cli.buckets import buckets
 from hudi_timeline.cli.columns import alter
+from hudi_timeline.cli.command_group import CommandGroup, made_on_demand
 from hudi_timeline.cli.compactions import compactions
-from hudi_timeline.cli.grouped_help import GroupedHelp
 from hudi_timeline.cli.indexes import indexes
 from hudi_timeline.cli.locks import locks
 from hudi_timeline.cli.output import (
@@ -68,7 +68,7 @@ Examples:
 
 app = typer.Typer(
     name="hudi", help="Inspect and maintain Apache Hudi tables, without a JVM.", no_args_is_help=True,
-    cls=GroupedHelp, add_completion=True, pretty_exceptions_enable=False, rich_markup_mode=None, epilog=_EXAMPLES,
+    cls=CommandGroup, add_completion=True, pretty_exceptions_enable=False, rich_markup_mode=None, epilog=_EXAMPLES,
 )  # fmt: skip
 
 FAULT = 70  # as sysexits.h has it for a program's own
@@ -435,10 +435,9 @@ def _interruptible(invoke: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 @cache
 def _command() -> Callable[[], Any]:
-    """The whole command, which takes as long to make as a small table takes to read."""
-    command = typer.main.get_command(app)
-    command.invoke = _interruptible(command.invoke)  # type: ignore[method-assign, assignment]
-    return command
+    command = made_on_demand(app)
+    command.invoke = _interruptible(command.invoke)
+    return command  # type: ignore[no-any-return]
 
 
 def main() -> None:

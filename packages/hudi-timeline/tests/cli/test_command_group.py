@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 import typer
 
-from hudi_timeline.cli.grouped_help import GROUPS, OTHERS
+from hudi_timeline.cli.command_group import GROUPS, OTHERS, CommandsOnDemand
 from hudi_timeline.cli.main import app
 
 
@@ -46,3 +46,32 @@ def test_a_group_within_is_listed_as_before(hudi):
     code, out, _ = hudi("config", "--help")
     assert code == 0
     assert "explain" in out
+
+
+def test_commands_made_on_demand_are_those_of_the_whole_application(monkeypatch):
+    whole, on_demand = typer.main.get_command(app).commands, CommandsOnDemand(app)
+    assert list(on_demand) == list(whole)
+    assert len(on_demand) == len(whole)
+    for name, command in whole.items():
+        made, listed = on_demand[name], on_demand.listed(name)
+        assert on_demand[name] is made
+        assert type(made) is type(command)
+        for line in (made, listed):
+            assert (line.name, line.help, line.hidden) == (command.name, command.help, command.hidden), name
+            assert line.get_short_help_str(60) == command.get_short_help_str(60), name
+        assert [(p.name, p.opts, p.required) for p in made.params] == [
+            (p.name, p.opts, p.required) for p in command.params
+        ]
+        assert list(getattr(made, "commands", ())) == list(getattr(command, "commands", ()))
+    assert "no such command" not in on_demand
+    assert on_demand.get("no such command") is None
+
+
+def test_a_call_makes_only_its_own_command(hudi, path):
+    from hudi_timeline.cli import main
+
+    main._command.cache_clear()
+    assert hudi("--help")[0] == 0
+    assert main._command().commands._made == {}
+    assert hudi("count", path)[0] == 0
+    assert list(main._command().commands._made) == ["count"]
