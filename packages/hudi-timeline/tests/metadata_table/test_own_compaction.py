@@ -107,3 +107,32 @@ def test_without_a_compaction_nothing_of_the_table_is_archived(storage):
     write(storage, rows(2, v=9), **SHORT)
     assert len(table(storage).timeline.completed_writes()) < 9
     assert differences(storage) == []
+
+
+@pytest.mark.parametrize("stays", ["rollback", "restore", "indexing"])
+def test_an_old_instant_that_stays_on_the_table_s_timeline_holds_nothing_back(storage, stays):
+    made(storage)
+    opened = HudiTable._of(storage)
+    write(storage, rows(2, v=1))
+    if stays == "rollback":
+        faults = Faults(Fault(CRASH, operation="create", path=".hoodie/2*commit"))
+        with faults.process():
+            write(faults.wrap(storage), rows(2, v=2))
+        assert faults.dead
+        write(storage, rows(2, v=2))
+    elif stays == "restore":
+        to = write(storage, rows(2, v=2)).instant
+        write(storage, rows(2, v=3))
+        opened.restore(to)
+        write(storage, rows(2, v=3))
+    else:
+        opened.build_index("column_stats")
+    (old, *_) = table(storage).timeline.of(stays)
+    for v in range(16):
+        write(storage, rows(2, v=v), **SHORT)
+        assert differences(storage) == []
+    assert old in table(storage).timeline.instants
+    own = open_own(storage)
+    assert own.timeline.completed_writes()[0].time > old.time
+    assert len(own.timeline.completed_writes()) < 14
+    assert opened.verify() == []

@@ -2,12 +2,14 @@
 
 They run under the table's lock and fail like cleaning and archival of the table: the next commit tries again.
 
-    archival: commits before the last compaction and before every instant of the table's own active timeline, where
-    there are more than `most`, all but `least`; cleanings, rollbacks and compactions of that stretch too
+    archival: commits before the last compaction, and before every write and every pending instant of the table's own
+    active timeline, where there are more than `most`, all but `least`; cleanings, rollbacks and compactions of that
+    stretch too
 
 A block of the metadata table counts as long as the instant of its time stands on the table's timeline, or a compaction
 has merged it: the table's own archival stops at the last compaction (`archive_planner`), this one at the table's first
-instant.
+write.  Cleanings, rollbacks, restores and indexings of the table hold nothing back: one that is alone stays on its
+timeline for good, and so would all of the metadata table's instants.
 
 Source: HoodieBackedTableMetadataWriter.performTableServices and HoodieTimelineArchiver of Apache Hudi 0.15.
 """
@@ -24,6 +26,7 @@ from hudi_timeline.services.archival import remove_instants, write_archive
 from hudi_timeline.services.archive_planner import ArchivePlan, archive_entry
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.active_timeline import Timeline
+from hudi_timeline.timeline.instant import WRITE_ACTIONS
 
 log = logging.getLogger("hudi")
 
@@ -58,7 +61,8 @@ def plan_archive(own: OwnTable, table: Timeline, config: ServiceConfig) -> Archi
     if len(writes) <= config.archive_max_commits + 1:
         return ArchivePlan()
     oldest_kept = writes[-(config.archive_min_commits + 1)].time
-    bound = min([own.last_compaction, oldest_kept, *(i.time for i in table.instants)])
+    needed = (i.time for i in table.instants if i.action in WRITE_ACTIONS or not i.completed)
+    bound = min([own.last_compaction, oldest_kept, *needed])
     chosen = []
     for instant in own.timeline.instants:
         if instant.time >= bound or not instant.completed:
