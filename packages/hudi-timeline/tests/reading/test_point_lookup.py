@@ -148,6 +148,39 @@ def test_the_record_index_stays_open_until_the_table_changes(tmp_path, monkeypat
     assert found(table, ["5"], partitions=["b"]) == []
 
 
+def renaming(monkeypatch, name, folder):
+    """A column is renamed by another writer before this function of the look-up is called for the first time."""
+    real, left = getattr(point_lookup, name), [1]
+
+    def called(*args, **more):
+        if left:
+            left.clear()
+            HudiTable.open(folder).alter().rename("part", "place").move("v", first=True).execute()
+        return real(*args, **more)
+
+    monkeypatch.setattr(point_lookup, name, called)
+
+
+@pytest.mark.req("CC-01")
+def test_columns_are_in_the_order_of_the_state_that_is_read(tmp_path, monkeypatch):
+    written(tmp_path)
+    renaming(monkeypatch, "look_up", str(tmp_path / "t"))
+    got = HudiTable.open(str(tmp_path / "t")).get(["3"], meta_columns=False)
+    assert got.schema.names == ["v", "p", "id", "place"]
+
+
+@pytest.mark.req("CC-01")
+def test_rows_of_the_index_and_rows_that_it_does_not_have_are_of_one_state(tmp_path, monkeypatch):
+    """Else they would have the columns of two states."""
+    written(tmp_path)
+    table = HudiTable.open(str(tmp_path / "t"), options={"hoodie.metadata.enable": "true"})
+    table.build_index("record_index")
+    renaming(monkeypatch, "_finder", table.uri.removeprefix("file://"))
+    got = table.get(["3", "none"], meta_columns=False)
+    assert got.schema.names == ["v", "p", "id", "place"]
+    assert got.column("place").to_pylist() == ["x0"]
+
+
 def test_of_many_keys_in_all_files_the_index_is_asked_for_a_few(tmp_path, monkeypatch):
     written(tmp_path).upsert(pa.Table.from_pylist(rows(0, 1), SCHEMA), options=INDEXED)
     table = HudiTable.open(str(tmp_path / "t"), options={"hoodie.metadata.enable": "true"})

@@ -95,9 +95,7 @@ def newest_rows(
         now = open_snapshot(storage, commits=commits)
         try:
             rows = look_up(scan_of, storage, now.config, now, keys, partitions, by_index=by_index)
-            return (
-                rows if meta_columns else rows.select(in_order(without_meta(rows.schema).names, now.schema))
-            )
+            return rows if meta_columns else rows.select(without_meta(rows.schema).names)
         except StaleSnapshotError:
             if not looks_left:
                 raise
@@ -105,10 +103,10 @@ def newest_rows(
 
 
 def _without_meta(scan_of: Callable[..., Scan], **how: Any) -> Scan:
-    """The scan with those meta columns alone that say what was found."""
+    """The scan in the order of its table's columns, with those meta columns alone that say what was found."""
     scan = scan_of(**how)
     own = {*without_meta(scan.schema).names, RECORD_KEY, PARTITION_PATH}
-    return scan.select([n for n in scan.schema.names if n in own])
+    return scan.select(in_order([n for n in scan.schema.names if n in own], scan.snapshot.schema))
 
 
 def look_up(
@@ -140,14 +138,16 @@ def look_up(
     found: list[pa.Table] = []
     if by_index is not None and len(wanted) and config.populate_meta_fields:
         found = by_index.rows(scan_of, now, wanted, among)
-        wanted = _without(wanted, found)
-        if found and not len(wanted):
+        if found and not len(_without(wanted, found)):
             return pa.concat_tables(found)
-    find = _finder(scan_of, storage, config, now.schema, wanted)
+    find = _finder(scan_of, storage, config, now.schema, _without(wanted, found))
+    if found and _state_of(find.scan.snapshot) != _state_of(now):
+        # The table was changed meanwhile: all rows are of one state, and have its columns.
+        found, find = [], _finder(scan_of, storage, config, now.schema, wanted)
     tasks = [t for t in find.tasks if among is None or t.partition in among] if len(wanted) else []
     looked = side_by_side(find.rows, tasks, _threads(storage), "hudi-get")
     found += [t for t in looked if t is not None and t.num_rows]
-    return pa.concat_tables(found) if found else find.schema.empty_table()
+    return pa.concat_tables(found) if found else find.scan.schema.empty_table()
 
 
 def _threads(storage: Storage) -> int:
@@ -264,7 +264,7 @@ def _say_lost(storage: Storage, told: Located, found: Sequence[pa.Table], among:
 class _Finder:
     """State of a lookup, and the search in a task's rows."""
 
-    schema: pa.Schema
+    scan: Scan
     tasks: list[ReadTask]
     rows: Callable[[ReadTask], pa.Table | None]
 
@@ -291,7 +291,7 @@ def _finder(
         every = read_whole(task)
         return every.filter(pc.is_in(record_keys(every, spec), wanted))
 
-    return _Finder(scan.schema, _read_tasks(scan), rows_of)
+    return _Finder(scan, _read_tasks(scan), rows_of)
 
 
 def _finder_by_footers(scan: Scan, storage: Storage, wanted: pa.Array) -> _Finder:
@@ -309,7 +309,7 @@ def _finder_by_footers(scan: Scan, storage: Storage, wanted: pa.Array) -> _Finde
             task = replace(task, path="")
         return read_whole(replace(task, keys=keys))
 
-    return _Finder(scan.schema, _read_tasks(scan), rows)
+    return _Finder(scan, _read_tasks(scan), rows)
 
 
 def _typed_condition(config: TableConfig, schema: pa.Schema, wanted: pa.Array) -> pc.Expression | None:
