@@ -142,3 +142,52 @@ def test_a_table_with_changed_columns_goes_to_merge_on_read_and_back_as_the_refu
     held["b"] = {"ts": 5, "v": 5, "word": "last", "w": None, "n": None}
     assert rows(table) == held
     assert table.verify(deep=True) == []
+
+
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+
+
+@pytest.mark.req("OP-02")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hoodie.bucket.index.num.buckets": "4"},
+        {"hoodie.bucket.index.hash.field": "v"},
+        {"hoodie.index.bucket.engine": "EXTENDIBLE_HASHING"},
+        {"hudi.index.type": "SIMPLE"},
+    ],
+)
+def test_buckets_of_files_that_are_there_stay(tmp_path, change):
+    """Else a key is looked for in another bucket than it is in, and is there twice after the next write."""
+    schema = pa.schema([("id", pa.string()), ("v", pa.string())])
+    table = HudiTable.create(str(tmp_path / "t"), schema, name="t", record_keys="id", options=BUCKETS)
+    old = dict(table.config.properties)
+    table.upsert(pa.Table.from_pylist([{"id": str(n), "v": "x"} for n in range(8)], schema))
+    with pytest.raises(OptionError, match=rf"{next(iter(change))}: .* contradicts the files that are there"):
+        table.overwrite_properties({**old, **change})
+    assert table.config.properties == old
+    assert table.overwrite_properties({**old, **change}, force=True).executed
+
+
+@pytest.mark.req("OP-02")
+def test_properties_from_before_a_resize_do_not_take_it_back(tmp_path):
+    table = HudiTable.create(
+        str(tmp_path / "t"), [{"id": str(n)} for n in range(8)], name="t", record_keys="id", options=BUCKETS
+    )
+    table.upsert([{"id": str(n)} for n in range(8)])
+    table.resize_buckets(4)
+    old = dict(table.config.properties)
+    table.resize_buckets(8)
+    with pytest.raises(OptionError, match=r"hudi.bucket.index.resizes: .* contradicts"):
+        table.overwrite_properties(old)
+    table.upsert([{"id": str(n)} for n in range(8)])
+    assert table.count() == 8
+    assert table.verify(deep=True) == []
+
+
+@pytest.mark.req("OP-02")
+def test_another_index_without_buckets_is_no_contradiction(tmp_path):
+    table = HudiTable.create(str(tmp_path / "t"), [{"id": "a"}], name="t", record_keys="id")
+    table.upsert([{"id": "a"}], options={"hoodie.index.type": "SIMPLE"})
+    new = {**table.config.properties, "hudi.index.type": "BLOOM"}
+    assert table.overwrite_properties(new).executed

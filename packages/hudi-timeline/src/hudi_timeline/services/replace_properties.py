@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 from hudi_format import properties as props
 from hudi_format.errors import OptionError, UnsupportedError
+from hudi_index.lookup import BUCKET
 from hudi_timeline import table_config
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.file_slices import merged_slices
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import describe
+from hudi_timeline.options.file_options import BUCKET_ENGINE, HASH_FIELDS, NUM_BUCKETS
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.instant import COMPACTION, DELTA_COMMIT, LOG_COMPACTION
 
@@ -45,6 +47,14 @@ _MEANING = (
     table_config.TIMEZONE,
     table_config.BOOTSTRAP_BASE_PATH,
     table_config.ARCHIVE_FOLDER,
+)
+# Of a table with buckets: in which of them keys are, and which resizes a rollback takes back.
+_BUCKETS = (
+    NUM_BUCKETS,
+    HASH_FIELDS,
+    BUCKET_ENGINE,
+    table_config.BUCKET_RESIZING,
+    table_config.BUCKET_RESIZES,
 )
 _KNOWN = frozenset(
     v for k, v in vars(table_config).items() if k.isupper() and isinstance(v, str) and v.startswith("hoodie.")
@@ -133,7 +143,7 @@ def _check(
             continue
         if after is None:
             doubtful.append(f"{key}={before} is lost")
-        elif key in _MEANING and before is not None and snapshot.timeline.instants:
+        elif snapshot.timeline.instants and _contradicts(key, before, after, old.get(table_config.INDEX)):
             doubtful.append(f"{key}: {before!r} -> {after!r} contradicts the files that are there")
         elif before is None and not _is_known(key):
             near = difflib.get_close_matches(key, _KNOWN, 1)
@@ -153,6 +163,13 @@ def _check(
     if changes.get(table_config.TYPE) is not None:
         _check_type(context, snapshot, str(kind))
     return PropertiesChange(changes, warnings=tuple(doubtful))
+
+
+def _contradicts(key: str, before: str | None, after: str, index: str | None) -> bool:
+    """Whether files that are there were written by another value of an entry."""
+    if key == table_config.INDEX:  # any but buckets goes on with what is there
+        return BUCKET in (before, after) and before is not None
+    return (key in _BUCKETS and index == BUCKET) or (key in _MEANING and before is not None)
 
 
 def _is_known(key: str) -> bool:
