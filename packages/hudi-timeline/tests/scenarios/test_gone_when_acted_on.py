@@ -50,10 +50,10 @@ def taken():
 def test_a_write_is_planned_again_where_a_commit_is_rolled_back_while_it_looks(taken, write):
     table = HudiTable.open(taken, options=OPTIONS)
     calls = {
-        "upsert": (lambda: table.upsert(ROW), {**SAVED, "a": ("x", 7, None)}),
+        "upsert": (lambda: table.upsert(ROW), {**SAVED, "a": ("x", 7, ())}),
         "update": (
             lambda: table.update({"v": pc.add(pc.field("v"), 1)}, "id = 'c'"),
-            {**SAVED, "c": ("y", 2, None)},
+            {**SAVED, "c": ("y", 2, SAVED["c"][2])},
         ),
         "delete": (lambda: table.delete("id = 'd'"), {k: r for k, r in SAVED.items() if k != "d"}),
     }

@@ -7,34 +7,39 @@ import pytest
 from polling_lock import PollingLock
 
 from hudi_format.errors import CorruptFileError
-from hudi_timeline import HudiTable
 from hudi_timeline.options.transaction_options import LOCK_PROVIDER
 from hudi_timeline.testing import CRASH, DELAY, DOUBLE, FAIL, STALL, TEAR, Act, Fault, Violation, check
 from hudi_timeline.testing.faulty_storage import CHANGES
-from hudi_timeline.testing.workload import ACTS, BY_KEYS, INITIAL, OPTIONS, Case, drawn, made_table, rows_of
+from hudi_timeline.testing.workload import (
+    ACTS,
+    BY_KEYS,
+    INITIAL,
+    OPTIONS,
+    TABLES,
+    Case,
+    acts_on,
+    drawn,
+    made_table,
+    rows_of,
+)
 
-TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 # Of what the session `simulation` tries 1,000,000, and `simulation_smoke` 10,000 in CI.
 DRAWN = 80
 STORAGE = "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"
 MINE = "polling_lock:PollingLock"
 
 
-def test_the_table_is_as_the_acts_take_it_to_be():
-    for table_type in TYPES.values():
-        assert rows_of(HudiTable.open(made_table(table_type))) == INITIAL
-
-
 @pytest.mark.req("NEW-12", "CC-01")
-@pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("name", ACTS)
 @pytest.mark.sampled(12, values=False)
-def test_each_with_each(name, kind):
-    """An interleaving of each pair with one act; which, its place says."""
+def test_each_with_each(name):
+    """An interleaving of each pair with one act; which, and on which table, its place says."""
     for seed, (one, two) in enumerate(itertools.combinations_with_replacement(ACTS, 2)):
-        if one == name:
+        kinds = [(kind, i) for kind, i in TABLES if {one, two} <= {*acts_on(kind, i)}]
+        if one == name and kinds:
+            table_type, index = kinds[seed % len(kinds)]
             options = OPTIONS if seed % 4 == 0 and two != "upsert_new" else BY_KEYS
-            Case({"one": [one], "two": [two]}, TYPES[kind], options).run(seed, deep=False)
+            Case({"one": [one], "two": [two]}, table_type, options, index=index).run(seed, deep=False)
 
 
 @pytest.mark.req("NEW-12", "RC-04")
@@ -56,16 +61,6 @@ def test_drawn_cases_in_which_who_lost_once_has_precedence(priority):
     }
     for seed in range(9000, 9020):
         replace(drawn(seed), options=options).run()
-
-
-@pytest.mark.parametrize("name", ACTS)
-def test_an_act_alone_has_the_effect_that_it_says(name):
-    """Else an act that is always refused would stand for nothing."""
-    ended = 0
-    for table_type in TYPES.values():
-        (done,) = Case({"one": [name]}, table_type, OPTIONS).run(0).done
-        ended += done.error is None
-    assert ended
 
 
 @pytest.mark.req("NEW-12")

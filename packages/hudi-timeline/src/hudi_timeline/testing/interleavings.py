@@ -77,6 +77,7 @@ class Act:
         sees: the rows that its result shows, of a call that reads; they have to be those before it.
         lasts: what is left of it when it dies on the way is finished by others later, if at all.
         goes_back: until then the table may be in a state that it had before, any of them.
+        in_parts: it is several writes and services; one that raises may have had its effect.
     """
 
     call: Callable[[HudiTable], object]
@@ -85,6 +86,7 @@ class Act:
     sees: Callable[[Any], Rows] | None = None
     lasts: bool = False
     goes_back: bool = False
+    in_parts: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,9 +112,12 @@ class Done:
     def is_certain(self) -> bool:
         """Whether it is known if the act had an effect.
 
-        Of a process that was killed it is not, nor of a call that raised because the store did.
+        Of a process that was killed it is not, nor of a call that raised because the store did, nor of one that
+        raised and is several writes.
         """
-        return not isinstance(self.error, Crash) and (self.error is None or not self.struck)
+        if self.error is None:
+            return True
+        return not (isinstance(self.error, Crash) or self.struck or self.act.in_parts)
 
     def __str__(self) -> str:
         end = "" if self.error is None else f": {type(self.error).__name__}"
