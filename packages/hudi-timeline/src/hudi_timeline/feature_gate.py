@@ -380,6 +380,11 @@ def readable_config(storage: Storage) -> TableConfig:
     return config
 
 
+def shown_first(name: str) -> tuple[bool, str]:
+    """Sort key of names: hidden files, such as Spark's checksums, tell a user least."""
+    return name[:1] in (".", "_"), name
+
+
 def _with_what_is_there(storage: Storage, error: NotAHudiTableError) -> NotAHudiTableError:
     """The error with a description of what exists at the path instead."""
     entries = storage.list("")
@@ -391,7 +396,7 @@ def _with_what_is_there(storage: Storage, error: NotAHudiTableError) -> NotAHudi
     elif "metadata" in names and "data" in names:
         found = "it looks like an Iceberg table"
     elif names:
-        found = f"it holds other data, such as {min(names)!r}"
+        found = f"it holds other data, such as {min(names, key=shown_first)!r}"
         above = _table_above(storage)
         if above:
             found, error.remedy = "it is a folder of one", f"open the table itself, {above}."

@@ -73,6 +73,21 @@ REFUSED = [
     ("repair", "overwrite-hoodie-props", TABLE, "--new-props-file", "{root}/logs", "-y"),
     ("savepoint", "create", TABLE, "now"), ("upgrade", TABLE, "--to", "99999"), ("clean", TABLE, "--instant", "2024"),
     ("lock", "show", MISSING), ("repair", TABLE, "--only", "nonsense"),
+    # what a variable leaves that is not set
+    ("show", ""), ("clean", " "), ("repair", "addpartitionmeta", ""), ("capsule", "", "-o", "{root}/c.zip"),
+    ("import", "{root}/rows.csv", "", "-k", "id"), ("import", "", NEW, "-k", "id"), ("rollback", TABLE, "", "-y"),
+    ("head", TABLE, "-c", ""), ("head", TABLE, "-c", "id,"), ("export", TABLE, FILE, "-c", ""),
+    ("index", "run", TABLE, ""),
+    # several of what one was given, and turned round
+    ("head", TABLE, "-c", "id", "-c", "nmae"), ("import", "{root}/rows.csv", NEW, "-k", "id", "-k", "nmae"),
+    ("index", "schedule", TABLE, "files,column_stats"), ("diff", TABLE, "2100-01-01", "2024-01-01"),
+    ("upgrade", TABLE, "--to", "5"), ("check-merge", TABLE, "--merge", '{{"nmae": "sum"}}'),
+    # files
+    ("import", "{root}/latin.csv", NEW, "-k", "id"), ("import", "{root}/header.csv", NEW, "-k", "id"),
+    ("import", "{root}/words", NEW, "-k", "id"), ("import", "{root}/words", TABLE, "-k", "id", "--upsert"),
+    ("import", "{root}/rows.csv", TABLE, "-k", "v", "--upsert"),
+    ("import", "{root}/rows.csv", "{root}/words", "-k", "id"),
+    ("export", TABLE, "{root}/folder.csv", "--force", "-c", "id"), ("capsule", TABLE, "-o", "{root}/words", "--force"),
 ]  # fmt: skip
 
 MISSPELT = [
@@ -84,6 +99,7 @@ MISSPELT = [
     ("show", TABLE, "--storage-option", "bad"), ("clean", TABLE, "--option", "bad"), ("index", "schedule", TABLE),
     ("index", "drop", TABLE), ("compact", "unschedule", TABLE), ("restore", TABLE), ("forget", TABLE),
     ("downgrade", TABLE, "--to", "five"), ("verify", TABLE, "--workers", "0"),
+    ("repair", "addpartitonmeta", TABLE), ("repair", "dedupe", TABLE), ("repair", TABLE, "{logs}"),
 ]  # fmt: skip
 
 
@@ -96,6 +112,12 @@ def root(tmp_path_factory):
     logs.upsert(rows)
     logs.upsert(rows)
     (root / "rows.csv").write_text("id,v\na,1\n")
+    (root / "latin.csv").write_bytes("id,v\né,1\n".encode("latin-1"))
+    (root / "header.csv").write_bytes("id,été\na,1\n".encode("latin-1"))
+    (root / "folder.csv").mkdir()
+    (root / "words").mkdir()
+    (root / "words" / "x.parquet").write_text("words")
+    (root / "words" / "._SUCCESS.crc").write_text("")
     shutil.copytree(root, tmp_path_factory.mktemp("before") / "copy")
     return root
 
@@ -128,6 +150,40 @@ def test_a_wrong_call_is_one_line_with_its_exit_code_and_writes_nothing(
         assert "Remedy" in err, err
     else:
         assert "Error:" in err, err
+
+
+REMEDIES = {
+    ("import", "{root}/rows.csv", TABLE, "-k", "id"): "give another PATH; --upsert",
+    ("import", "{root}/rows.csv", TABLE, "-k", "v", "--upsert"): "omit what differs",
+    ("import", "{root}/words", NEW, "-k", "id"): "replace the file by a whole one",
+    ("import", "{root}/latin.csv", NEW, "-k", "id"): "iconv -f latin1",
+    ("savepoint", "create", TABLE, "1999-01-01"): "`hudi commits PATH`",
+    ("restore", TABLE, "20240101000000000", "-y"): "`hudi commits PATH`",
+    ("rollback", TABLE, "20240101000000000", "-y"): "`hudi timeline PATH`",
+    ("upgrade", TABLE, "--to", "5"): "`hudi downgrade PATH`",
+    ("diff", TABLE, "2100-01-01", "2024-01-01"): "hudi diff PATH '2024-01-01' '2100-01-01'",
+    ("show", "{root}/words"): "it holds other data, such as 'x.parquet'",
+    (
+        "import",
+        "{root}/rows.csv",
+        "{root}/words",
+        "-k",
+        "id",
+    ): "something else than a Hudi table: x.parquet, ._SUCCESS.crc",
+    ("show", ""): "the variable that was to hold it may not be set",
+    ("repair", "addpartitonmeta", TABLE): "Did you mean 'addpartitionmeta'?",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "way"), REMEDIES.items(), ids=lambda v: name_of(v) if isinstance(v, tuple) else ""
+)
+def test_a_remedy_names_what_the_command_has(root, monkeypatch, capsys, words, way):
+    places = {"table": str(root / "table"), "logs": str(root / "logs"), "root": str(root)}
+    monkeypatch.setattr(sys, "argv", ["hudi", *(w.format(**places) for w in words)])
+    with pytest.raises(SystemExit):
+        main()
+    assert way in capsys.readouterr().err
 
 
 def test_there_are_sixty_of_them_and_more():

@@ -110,8 +110,9 @@ def test_other_versions_are_refused_with_the_way_round(made, before, to, remedy)
 
 @pytest.mark.req("OP-11")
 def test_an_upgrade_is_no_downgrade(made):
-    with pytest.raises(OptionError, match="not an upgrade"):
+    with pytest.raises(OptionError, match="no upgrade") as e:
         opened(made).upgrade(5)
+    assert "`hudi downgrade PATH`" in e.value.remedy
 
 
 @pytest.mark.req("OP-11")

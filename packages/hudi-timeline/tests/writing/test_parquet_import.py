@@ -199,17 +199,28 @@ def test_csv_files_have_the_types_of_their_values(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["id,n\na,1,2\n", "", "id,n\n" + "a,1\n" * 400_000 + "b,x\n", b"id,n\n\xff\xfe,1\n"],
-    ids=["more values than columns", "empty", "another type later", "bytes"],
+    ["id,n\na,1,2\n", "", "id,n\n" + "a,1\n" * 400_000 + "b,x\n"],
+    ids=["more values than columns", "empty", "another type later"],
 )
 def test_files_that_are_no_csv_make_no_table(tmp_path, text):
     file = tmp_path / "x.csv"
-    file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    if isinstance(text, bytes):
-        assert imported(file, tmp_path / "t").schema.field("id").type == pa.binary()
-        return
+    file.write_text(text)
     with pytest.raises(SchemaError, match="no CSV"):
         imported(file, tmp_path / "t")
+    assert not (tmp_path / "t" / ".hoodie" / "hoodie.properties").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"id,n\n\xff\xfe,1\n", "id,été\na,1\n".encode("latin-1"), b"id,n\n" + b"a,1\n" * 400_000 + b"\xe9,1\n"],
+    ids=["a value", "a name", "a value later"],
+)
+def test_a_csv_file_of_another_encoding_than_utf_8_makes_no_table(tmp_path, text):
+    file = tmp_path / "x.csv"
+    file.write_bytes(text)
+    with pytest.raises(SchemaError, match="UTF-8") as e:
+        imported(file, tmp_path / "t")
+    assert "iconv" in e.value.remedy
     assert not (tmp_path / "t" / ".hoodie" / "hoodie.properties").exists()
 
 

@@ -148,8 +148,9 @@ class CustomMerge:
         for column, expression in self.columns:
             if column not in schema.names:
                 raise SchemaError(
-                    f"{MERGE} names the column {column!r}, which the table does not have", column=column
-                )
+                    f"{MERGE} names the column {column!r}, which the table does not have", column=column,
+                    remedy=f"its columns are {', '.join(n for n in schema.names if n not in META_COLUMNS)}.",
+                )  # fmt: skip
             if column in self.fixed:
                 raise SchemaError(
                     f"{MERGE} names {column!r}, which is part of the record key or partition path; a record "

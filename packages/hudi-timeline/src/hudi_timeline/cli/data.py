@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hudi_format.errors import InvalidOptionError, LibraryError, OptionError, UnsupportedError
-from hudi_timeline.cli.output import Format, Limit, Output, StorageOptions, open_table, show_facts, show_rows
+from hudi_timeline.cli.output import (
+    Columns,
+    Format,
+    Limit,
+    Output,
+    StorageOptions,
+    column_names,
+    open_table,
+    show_facts,
+    show_rows,
+)
 from hudi_timeline.cli.output import Path as TablePath
 
 if TYPE_CHECKING:
@@ -85,7 +95,7 @@ def _told_apart(names: list[str]) -> list[str]:
 def export(
     path: TablePath,
     file: Annotated[FilePath, typer.Argument(help=f"The file to make: {_ENDINGS}.", metavar="FILE")],
-    columns: Annotated[str | None, typer.Option("--columns", "-c", help="Column names, with commas.")] = None,
+    columns: Columns = None,
     where: Annotated[str | None, typer.Option("--where", "-w", help="A filter, as in SQL.")] = None,
     as_of: AsOf = None,
     meta: Meta = False,
@@ -104,7 +114,7 @@ def export(
         raise OptionError(
             f"there is a file {file} already", remedy="give another name, or --force to replace it."
         )
-    names = [c.strip() for c in columns.split(",")] if columns else None
+    names = column_names(columns)
     scan = open_table(path, storage).read(names, where, as_of=as_of, meta_columns=meta)
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
@@ -188,11 +198,20 @@ def diff(
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from hudi_timeline.timeline.instant import parse_query_instant, zone_of
+
     table = open_table(path, storage)
     if not table.config.populate_meta_fields:
         raise UnsupportedError(
             "the table's files have no record keys to go by", remedy="use `hudi sql PATH` with --as-of."
         )
+    if after is not None:
+        zone = zone_of(table.config.timezone)
+        if parse_query_instant(before, zone) > parse_query_instant(after, zone):
+            raise OptionError(
+                f"BEFORE, {before}, is later than AFTER, {after}",
+                remedy=f"hudi diff PATH '{after}' '{before}'",
+            )
     keys = ["_hoodie_record_key", "_hoodie_partition_path"]
     old, new = (
         table.read([*keys, "_hoodie_commit_time"], as_of=at)

@@ -45,7 +45,7 @@ def doctor(
     """Check this machine, and whether a table can be read from it; exit code 1 if not."""
     import pyarrow as pa
 
-    found = [*_machine(), *(_table(path, storage) if path else ())]
+    found = [*_machine(), *(() if path is None else _table(path, storage))]
     schema = pa.schema([("check", pa.string()), ("state", pa.string()), ("note", pa.string())])
     rows = [dict(zip(schema.names, row, strict=True)) for row in found]
     show_rows(pa.Table.from_pylist(rows, schema), output)

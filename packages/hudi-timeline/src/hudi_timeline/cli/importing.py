@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, pairs, show_facts
+from hudi_format.errors import ConflictingOptionError, NotAHudiTableError, TableExistsError
+from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, named_path, pairs, show_facts
 from hudi_timeline.cli.services import Options
 
 
@@ -23,11 +24,22 @@ def import_(
         ),
     ],
     path: Path,
-    key: Annotated[str, typer.Option("--key", "-k", help="Columns of the record key, with commas.")],
+    key: Annotated[
+        list[str],
+        typer.Option(
+            "--key", "-k", help="Columns of the record key, with commas; may be repeated.", metavar="NAMES"
+        ),
+    ],
     name: Annotated[str, typer.Option("--name", help="The table's name; its folder's if not given.")] = "",
     partition: Annotated[
-        str, typer.Option("--partition", "-p", help="Columns of the partition path, with commas.")
-    ] = "",
+        list[str] | None,
+        typer.Option(
+            "--partition",
+            "-p",
+            help="Columns of the partition path, with commas; may be repeated.",
+            metavar="NAMES",
+        ),
+    ] = None,
     ordering: Annotated[
         str, typer.Option("--ordering", help="Column that decides between records of one key.")
     ] = "",
@@ -43,15 +55,28 @@ def import_(
     from hudi_timeline.options.table_options import PARTITION, PRECOMBINE, RECORD_KEY, TABLE_NAME
     from hudi_timeline.writing.parquet_import import import_parquet
 
-    options: dict[str, str] = {
-        TABLE_NAME: name or path.rstrip("/").rpartition("/")[2],
-        RECORD_KEY: key,
-        PARTITION: partition,
-        **pairs(option),
-    }
+    given = pairs(storage)
+    # What the table that is there says need not be said again.
+    there = upsert and _is_table(named_path(path), given)
+    options: dict[str, str] = {RECORD_KEY: ",".join(key), **pairs(option)}
+    if name or not there:
+        options.setdefault(TABLE_NAME, name or named_path(path).rstrip("/").rpartition("/")[2])
+    if partition or not there:
+        options.setdefault(PARTITION, ",".join(partition or ()))
     if ordering:
         options.setdefault(PRECOMBINE, ordering)
-    result = import_parquet(source, path, options, where=where, upsert=upsert, storage_options=pairs(storage))
+    try:
+        result = import_parquet(
+            named_path(source, "source"), path, options, where=where, upsert=upsert, storage_options=given
+        )
+    except TableExistsError as e:
+        if _is_table(path, given):
+            e.remedy = "give another PATH; --upsert adds the rows to the table that is there."
+        raise
+    except ConflictingOptionError as e:
+        if there and "options" in e.details:
+            e.remedy = "omit what differs, as the table that is there keeps its own; or give another PATH."
+        raise
     show_facts(
         {
             "instant": result.instant,
@@ -65,3 +90,14 @@ def import_(
         },
         output,
     )
+
+
+def _is_table(path: str, storage_options: dict[str, str]) -> bool:
+    from hudi_format.storage.open import open_storage
+    from hudi_timeline import table_config
+
+    try:
+        table_config.load(open_storage(path, storage_options))
+    except NotAHudiTableError:
+        return False
+    return True

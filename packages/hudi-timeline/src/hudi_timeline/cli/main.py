@@ -39,12 +39,14 @@ from hudi_timeline.cli.compactions import compactions
 from hudi_timeline.cli.indexes import indexes
 from hudi_timeline.cli.locks import locks
 from hudi_timeline.cli.output import (
+    Columns,
     Format,
     Here,
     Limit,
     Output,
     Path,
     StorageOptions,
+    column_names,
     open_table,
     show_facts,
     show_rows,
@@ -265,14 +267,14 @@ def head(
     path: Here = ".",
     output: Output = Format.table,
     limit: Limit = 10,
-    columns: Annotated[str | None, typer.Option("--columns", "-c", help="Column names, with commas.")] = None,
+    columns: Columns = None,
     where: Annotated[str | None, typer.Option("--where", "-w", help="A filter, as in SQL.")] = None,
     as_of: Annotated[str | None, typer.Option("--as-of", help="An instant or a time.")] = None,
     meta: Annotated[bool, typer.Option("--meta", help="Also the _hoodie_* columns.")] = False,
     storage: StorageOptions = None,
 ) -> None:
     """Show some rows of the table."""
-    names = [c.strip() for c in columns.split(",")] if columns else None
+    names = column_names(columns)
     scan = open_table(path, storage).read(names, where, as_of=as_of, meta_columns=meta)
     show_rows(_first_rows(scan.to_batches(), limit), output)
 
@@ -497,7 +499,7 @@ def _tell_warnings() -> None:
 
 def line_of(error: OSError) -> str:
     """Line for an operating system error outside of tables, such as a capsule's target file."""
-    reason = error.strerror or str(error) or type(error).__name__
+    reason = _named(error.strerror or str(error) or type(error).__name__)
     remedy = "correct the path, or grant this user access to it."
     return " ".join(
         str(StorageError(f"the system refused: {reason}", file=_shown(error), remedy=remedy)).split()
@@ -505,6 +507,9 @@ def line_of(error: OSError) -> str:
 
 
 def _shown(error: OSError) -> str:
-    """The file of an error, without the name under which it is written until it is complete."""
-    name = str(error.filename or "")
-    return re.sub(r"(^|/)\.([^/]+)\.\d+\.part$", r"\1\2", name)
+    return _named(str(error.filename or ""))
+
+
+def _named(text: str) -> str:
+    """A text with files' own names, not those under which they are written until they are complete."""
+    return re.sub(r"(^|/|')\.([^/]+)\.\d+\.part\b", r"\1\2", text)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hudi_format.errors import OptionError
 from hudi_format.inspect.report import printable, printable_json
 
 if TYPE_CHECKING:  # the command starts without them
@@ -193,6 +194,10 @@ Limit = Annotated[
 Output = Annotated[
     Format, typer.Option("--output", "-o", help="How to print; JSON has NaN and infinities as strings.")
 ]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--columns", "-c", help="Column names, with commas; may be repeated.", metavar="NAMES"),
+]
 STORAGE_HELP = "A storage option, e.g. endpoint_url=http://localhost:9000; may be repeated."
 StorageOptions = Annotated[
     list[str] | None, typer.Option("--storage-option", help=STORAGE_HELP, metavar="NAME=VALUE")
@@ -203,14 +208,45 @@ def open_table(path: str, storage: list[str] | None, options: list[str] | None =
     """The table of a command; `storage` and `options` are NAME=VALUE."""
     from hudi_timeline.table import HudiTable
 
-    return HudiTable.open(path, storage_options=pairs(storage), options=pairs(options))
+    return HudiTable.open(named_path(path), storage_options=pairs(storage), options=pairs(options))
 
 
 def table_storage(path: str, storage: list[str] | None) -> Storage:
     """Storage of a table that may be too damaged to open."""
     from hudi_format.storage.open import open_storage
 
-    return open_storage(path, pairs(storage))
+    return open_storage(named_path(path), pairs(storage))
+
+
+def named_path(path: str, of: str = "table") -> str:
+    """The path as it was given; an empty one, as of an unset variable, is no folder.
+
+    Raises:
+        OptionError: it is empty.
+    """
+    if not path.strip():
+        raise OptionError(
+            f"the {of}'s path is empty",
+            remedy="give a path or URL; the variable that was to hold it may not be set. The current folder is '.'.",
+        )
+    return path
+
+
+def column_names(given: list[str] | None) -> list[str] | None:
+    """Names given with commas, in one option or several; None where the option was not given.
+
+    Raises:
+        OptionError: a name is empty.
+    """
+    if given is None:
+        return None
+    names = [name.strip() for text in given for name in text.split(",")]
+    if not all(names):
+        raise OptionError(
+            f"a column's name is empty in {','.join(given)!r}",
+            remedy="give names with commas between them; without the option all columns are meant.",
+        )
+    return names
 
 
 def pairs(given: list[str] | None) -> dict[str, str]:

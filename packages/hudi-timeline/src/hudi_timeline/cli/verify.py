@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from json import loads
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,6 +51,9 @@ class WithFindings(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] != "--help":
+            near = get_close_matches(args[0], self.commands, n=1)
+            if near and len(args) > 1 and not args[1].startswith("-"):  # no path: another word follows it
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
             args = [FINDINGS, *args]
         return super().parse_args(ctx, args)
 

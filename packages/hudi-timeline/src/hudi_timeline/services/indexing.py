@@ -182,9 +182,9 @@ def _refuse_unknown(context: ServiceContext, partitions: Sequence[str]) -> None:
     for partition in partitions:
         if partition not in KEPT:
             raise UnsupportedError(
-                f"{partition} is no partition of the metadata table that is built here",
+                f"{partition!r} is no partition of the metadata table that is built here",
                 table=context.storage.uri,
-                remedy=f"name some of {', '.join(KEPT)}.",
+                remedy=f"name some of {', '.join(KEPT)}, each as an argument of its own.",
             )
 
 

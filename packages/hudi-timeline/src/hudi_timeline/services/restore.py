@@ -199,7 +199,7 @@ def _plan(context: ServiceContext, snapshot: TableSnapshot, to: str) -> tuple[li
             f"the active timeline has no completed commit {to}",
             table=storage.uri,
             instant=to,
-            remedy="`inspect.commits()` lists them.",
+            remedy="`hudi commits PATH`, or inspect.commits() of the table, lists them.",
         )
     later = [t for t in savepoints(timeline) if t > to]
     if later:

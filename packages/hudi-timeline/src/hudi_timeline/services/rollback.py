@@ -126,10 +126,11 @@ def _targets(context: ServiceContext, timeline: Timeline, instant: str | None) -
     found.sort(key=lambda i: i.action not in WRITE_ACTIONS)
     if not found:
         raise InstantNotFoundError(
-            f"the active timeline has no instant {instant}",
+            f"the active timeline has no instant {instant or repr(instant)}",
             table=storage.uri,
             instant=instant,
-            remedy="`inspect.timeline()` lists them; what was archived cannot be rolled back.",
+            remedy="`hudi timeline PATH`, or inspect.timeline() of the table, lists them; what was archived cannot be "
+            "rolled back.",
         )
     return found[:1]
 

@@ -96,7 +96,7 @@ def commit_of(snapshot: TableSnapshot, given: str | date | Committed) -> str:
             f"the active timeline has no completed commit up to {at}",
             table=storage.uri,
             instant=at,
-            remedy="`inspect.commits()` lists them.",
+            remedy="`hudi commits PATH`, or inspect.commits() of the table, lists them.",
         )
     found = max(there)
     # A savepointed commit may have stayed while later ones were archived: it is not what the table was then.
@@ -221,7 +221,7 @@ def create(
             f"the active timeline has no completed commit {at}",
             table=storage.uri,
             instant=at,
-            remedy="`inspect.commits()` lists them.",
+            remedy="`hudi commits PATH`, or inspect.commits() of the table, lists them.",
         )
     if at in savepoints(timeline):
         raise OptionError(

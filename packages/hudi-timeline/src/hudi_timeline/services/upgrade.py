@@ -77,13 +77,14 @@ def change_version(
     if not isinstance(to, int):
         raise TypeError(f"a table version must be a number, as 6, not {type(to).__name__}: {to!r}")
     before = context.table.version
-    if up is not None and to != before and (to > before) != up:
-        raise OptionError(
-            f"a change from table version {before} to {to} is not an {('upgrade' if up else 'downgrade')}",
-            table=context.storage.uri,
-            remedy=f"call {'downgrade' if up else 'upgrade'}().",
-        )
     _refuse_versions(context, before, to)
+    if up is not None and to != before and (to > before) != up:
+        other = "downgrade" if up else "upgrade"
+        raise OptionError(
+            f"a change from table version {before} to {to} is {'no upgrade' if up else 'no downgrade'}",
+            table=context.storage.uri,
+            remedy=f"`hudi {other} PATH`, or {other}() of the table, is the other way.",
+        )
     if before == to:
         if not dry_run and context.storage.info(BACKUP_FILE) is not None:
             with context.locked(

@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.types as pt
 
-from hudi_format.errors import HudiError, MissingFileError, OptionError, SchemaError
+from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, OptionError, SchemaError
 from hudi_format.file_names import META_DIR
 from hudi_format.keygen.partition_path import HIVE_DEFAULT
 from hudi_format.parquet.footer import open_parquet, reading
@@ -126,7 +126,8 @@ class ParquetSource:
 
     def _read(self, file: ImportedFile) -> Iterator[pa.RecordBatch]:
         if not _is_csv(file.path):
-            yield from iter_batches(self.storage, file.path, schema=self.schema)
+            with _reading_parquet(self.storage, file.path):
+                yield from iter_batches(self.storage, file.path, schema=self.schema)
             return
         types = pa.schema([f for f in self.schema if f.name not in file.values])
         with _reading_csv(self.storage, file.path, types) as reader:
@@ -159,13 +160,36 @@ def _reading_csv(
             csv.open_csv(source, csv.ReadOptions(block_size=1 << 20), convert_options=convert) as reader,
         ):
             yield reader
+    except UnicodeDecodeError:
+        raise _no_utf8(storage, path, "the names of its columns are no text in UTF-8") from None
     except pa.ArrowInvalid as e:
+        if "UTF8" in str(e):
+            raise _no_utf8(storage, path, str(e).splitlines()[0]) from None
         raise SchemaError(
             f"the file is no CSV of one type for each column: {str(e).splitlines()[0]}",
             table=storage.uri,
             file=path,
             remedy="correct it, or read it with pyarrow.csv and the types that it has, and write the result.",
         ) from None
+
+
+def _no_utf8(storage: Storage, path: str, reason: str) -> SchemaError:
+    return SchemaError(
+        f"a CSV file is read as UTF-8: {reason}",
+        table=storage.uri,
+        file=path,
+        remedy="convert it, e.g. `iconv -f latin1 -t utf-8 FILE > NEW.csv`, and import the result.",
+    )
+
+
+@contextmanager
+def _reading_parquet(storage: Storage, path: str) -> Iterator[None]:
+    """Reading of a file of the data set, which is of no table that could be verified."""
+    try:
+        yield
+    except CorruptFileError as e:
+        e.remedy = "replace the file by a whole one, or name the files to take by a pattern: 'orders/2024-*.parquet'."
+        raise
 
 
 def _source(source: str, storage_options: Mapping[str, Any] | None) -> tuple[Storage, str]:
@@ -267,11 +291,16 @@ def _schema(storage: Storage, files: Sequence[ImportedFile]) -> pa.Schema:
 def _own_schema(storage: Storage, path: str) -> pa.Schema:
     if _is_csv(path):
         with _reading_csv(storage, path) as reader:
+            _ = reader.schema.names  # decoded here, where an error has the file's name
+            other = [f.name for f in reader.schema if pt.is_binary(f.type)]  # what Arrow takes for no text
+            if other:
+                raise _no_utf8(storage, path, f"column {other[0]!r} is no text in UTF-8")
             # Of a column without any value nothing is known but that it can be text.
             return pa.schema([f.with_type(pa.string()) if pt.is_null(f.type) else f for f in reader.schema])
-    file = open_parquet(storage, path)
+    with _reading_parquet(storage, path):
+        file = open_parquet(storage, path)
     try:
-        with reading(storage, path):
+        with _reading_parquet(storage, path), reading(storage, path):
             schema: pa.Schema = file.schema_arrow
             # Parquet's oldest timestamps always mean an instant, which Arrow does not say.
             if has_int96(file):

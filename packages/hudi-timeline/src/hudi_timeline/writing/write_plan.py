@@ -169,18 +169,18 @@ def mode_of(mode: str) -> str:
 def _existing(storage: Storage, options: TransactionConfig) -> TableConfig | None:
     """The table at the path; None where there is nothing.
 
-    Raises:
-        NotAHudiTableError: there is something, but no table.
+    Raises NotAHudiTableError: there is something, but no table.
     """
     try:
         return table_config.load(storage)
     except NotAHudiTableError as e:
         if e.details.get("overwritten") and overwrite.finish(storage, options):
             return table_config.load(storage)
-        foreign = [e.name for e in storage.list("") if not e.name.startswith(".hoodie")]
+        beside = (e.name for e in storage.list("") if not e.name.startswith(".hoodie"))
+        foreign = sorted(beside, key=feature_gate.shown_first)
         if foreign:
             raise NotAHudiTableError(
-                f"the path holds something else than a Hudi table: {', '.join(sorted(foreign)[:3])}",
+                f"the path holds something else than a Hudi table: {', '.join(foreign[:3])}",
                 table=storage.uri,
                 remedy="give an empty or new path; nothing was written.",
             ) from None
