@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from hudi_format.errors import CorruptFileError, RecordKeyError
+from hudi_format.errors import CorruptFileError, OptionError, RecordKeyError
 from hudi_format.keygen.ordered_keys import with_time_prefix
 from hudi_format.keygen.record_keys import KeySpec, partition_paths, record_keys
 from hudi_index.bloom.filter import BloomFilter
@@ -123,3 +123,40 @@ def test_keys_that_grow_with_time_are_those_of_the_kernel(spark):
     assert got == wanted.to_pylist()
     early = spark.sql("select 'k' as id, timestamp'1969-12-31 00:00:00' as at")
     assert early.select(H.time_ordered("id", "at")).first()[0] is None
+
+
+WRONG = {
+    "no field of a key": (lambda: H.record_key(), OptionError, "record_key is given no field"),
+    "an empty field of a key": (lambda: H.record_key("s", ""), OptionError, "empty name"),
+    "a column for a field": (lambda: H.record_key(F.col("s")), TypeError, "names of columns"),
+    "no field of a path": (lambda: H.partition_path(), OptionError, "partition_path is given no field"),
+    "no bucket": (lambda: H.bucket_id("s", fields=["s"], num_buckets=0), OptionError, "not 0"),
+    "a text for a number": (
+        lambda: H.bucket_id("s", fields=["s"], num_buckets="4"),
+        TypeError,
+        "must be a number",
+    ),
+    "no field of a bucket": (lambda: H.bucket_id("s", fields=[], num_buckets=4), OptionError, "no field"),
+    "no field of a ring": (lambda: H.ring_hash("s", fields=[]), OptionError, "no field"),
+    "a number for a column": (lambda: H.java_hash(3), TypeError, "a column or its name is wanted, not int"),
+    "no filter": (lambda: H.bloom_might_contain("x", "s"), CorruptFileError, "not base64"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_argument_is_refused_before_spark_runs_anything(spark, name):
+    call, error, words = WRONG[name]
+    with pytest.raises(error, match=words) as e:
+        call()
+    assert error is TypeError or e.value.remedy
+
+
+def test_hash_fields_are_names_or_a_text_with_commas(spark):
+    keys = spark.createDataFrame([(f"a:{n},b:{n % 7}",) for n in range(20)], "k string")
+    for fields in ("b", "a,b"):
+        of_text, of_names = (
+            keys.select(H.bucket_id("k", fields=f, num_buckets=16), H.ring_hash("k", fields=f)).collect()
+            for f in (fields, fields.split(","))
+        )
+        assert [tuple(r) for r in of_text] == [tuple(r) for r in of_names]
+    assert len({tuple(r) for r in of_names}) > 7

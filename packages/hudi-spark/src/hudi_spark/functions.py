@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from hudi_format.errors import CorruptFileError, OptionError
 from hudi_format.keygen.java_text import to_text
 from hudi_format.keygen.record_keys import KeySpec, absent, partition_paths, record_keys
 from hudi_index.bloom.filter import BloomFilter, parse_filter
@@ -44,8 +45,13 @@ def record_key(*fields: str) -> Column:
     Args:
         fields: column names, nested ones by dot path, in the order of
             `hoodie.datasource.write.recordkey.field`.
+
+    Raises:
+        OptionError: no field.
+        TypeError: something else than names.
     """
-    return _column(RecordKeys(KeySpec(fields, (), "NON_PARTITION")), "string", fields)
+    names = _names(fields, "record_key")
+    return _column(RecordKeys(KeySpec(names, (), "NON_PARTITION")), "string", names)
 
 
 def partition_path(*fields: str, hive_style: bool = False, url_encode: bool = False) -> Column:
@@ -55,9 +61,14 @@ def partition_path(*fields: str, hive_style: bool = False, url_encode: bool = Fa
         fields: column names, in the order of `hoodie.datasource.write.partitionpath.field`.
         hive_style: `hoodie.datasource.write.hive_style_partitioning`.
         url_encode: `hoodie.datasource.write.partitionpath.urlencode`.
+
+    Raises:
+        OptionError: no field.
+        TypeError: something else than names.
     """
-    spec = KeySpec(("_",), fields, "COMPLEX", hive_style, url_encode)
-    return _column(PartitionPaths(spec), "string", fields)
+    names = _names(fields, "partition_path")
+    spec = KeySpec(("_",), names, "COMPLEX", hive_style, url_encode)
+    return _column(PartitionPaths(spec), "string", names)
 
 
 def time_ordered(key: Column | str, created: Column | str) -> Column:
@@ -81,29 +92,42 @@ def java_hash(text: Column | str) -> Column:
     return _of_text(JavaHashes(), "int", text)
 
 
-def bucket_id(key: Column | str, *, fields: Sequence[str], num_buckets: int) -> Column:
+def bucket_id(key: Column | str, *, fields: str | Sequence[str], num_buckets: int) -> Column:
     """Bucket id of each record key in a simple bucket index, from 0 on; null for null.
 
     Args:
         key: record keys as `record_key` gives them.
-        fields: the hash fields, by default of an index the record key fields.
+        fields: the hash fields, names or a text with commas; by default of an index the record key fields.
         num_buckets: `hoodie.bucket.index.num.buckets`.
 
     Raises:
-        ValueError: no bucket.
+        OptionError: no field, or no bucket.
+        TypeError: something else than names, or a number that is none.
     """
-    bucket_ids(pa.array([], pa.string()), fields, num_buckets)  # refuses wrong arguments here, not in a task
-    return _of_text(BucketIds(tuple(fields), num_buckets), "int", key)
+    if not isinstance(num_buckets, (int, np.integer)):
+        raise TypeError(
+            f"num_buckets must be a number, as 16, not {type(num_buckets).__name__}: {num_buckets!r}"
+        )
+    names = _names(fields, "bucket_id")
+    try:  # refuses a wrong number here, not in a task
+        bucket_ids(pa.array([], pa.string()), names, num_buckets)
+    except ValueError as e:
+        raise OptionError(str(e), remedy="give the table's hoodie.bucket.index.num.buckets.") from None
+    return _of_text(BucketIds(names, num_buckets), "int", key)
 
 
-def ring_hash(key: Column | str, *, fields: Sequence[str]) -> Column:
+def ring_hash(key: Column | str, *, fields: str | Sequence[str]) -> Column:
     """Hash of each record key for consistent hashing, from 0 to 2^31 - 1; null for null.
 
     Args:
         key: record keys as `record_key` gives them.
-        fields: the hash fields, by default of an index the record key fields.
+        fields: the hash fields, names or a text with commas; by default of an index the record key fields.
+
+    Raises:
+        OptionError: no field.
+        TypeError: something else than names.
     """
-    return _of_text(RingHashes(tuple(fields)), "int", key)
+    return _of_text(RingHashes(_names(fields, "ring_hash")), "int", key)
 
 
 def bloom_might_contain(filter_text: str, key: Column | str, *, type_code: str | None = None) -> Column:
@@ -116,7 +140,11 @@ def bloom_might_contain(filter_text: str, key: Column | str, *, type_code: str |
     Raises:
         CorruptFileError: a text that is no filter.
     """
-    _filter(filter_text, type_code)
+    try:
+        _filter(filter_text, type_code)
+    except CorruptFileError as e:
+        e.advise("give both footer entries of one base file as they are.")
+        raise
     return _of_text(MightContain(filter_text, type_code), "boolean", key)
 
 
@@ -187,7 +215,22 @@ def _filter(text: str, type_code: str | None) -> BloomFilter:
 # --- columns ---------------------------------------------------------------------------------------------
 
 
+def _names(fields: str | Sequence[str], function: str) -> tuple[str, ...]:
+    names = fields.split(",") if isinstance(fields, str) else fields
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{function} takes names of columns, not {type(name).__name__}: {str(name)[:80]}")
+    if not names or not all(n.strip() for n in names):
+        raise OptionError(
+            f"{function} is given {'an empty name' if names else 'no field'}",
+            remedy="name the columns that the table's own option names.",
+        )
+    return tuple(n.strip() for n in names)
+
+
 def _of_text(kernel: Kernel, returns: str, text: Column | str) -> Column:
+    if not isinstance(text, (str, Column)):
+        raise TypeError(f"a column or its name is wanted, not {type(text).__name__}: {text!r:.80}")
     column = F.col(text) if isinstance(text, str) else text
     return kernel_column(kernel, returns, [column.cast("string")], ("text",))
 
