@@ -70,6 +70,14 @@ def test_one_that_goes_back_goes_to_states_that_were_there():
     assert not is_serializable([*acts, seen(5, 11, 12)], {"a": 1}, {"a": 1})
 
 
+def test_a_read_beside_one_that_goes_back_shows_a_state_between():
+    acts = [done(ADD, 1, 2), done(ADD, 3, 4), done(BACK, 5, 9)]
+    assert is_serializable([*acts, seen(2, 6, 8)], {"a": 1}, {"a": 1})
+    assert not is_serializable([*acts, seen(5, 6, 8)], {"a": 1}, {"a": 1})
+    assert not is_serializable([*acts, seen(2, 10, 12)], {"a": 1}, {"a": 1})
+    assert not is_serializable([*acts[:2], done(UNDO, 5, 9), seen(2, 6, 8)], {"a": 1}, {"a": 1})
+
+
 def test_rows_that_are_lost_or_too_many_have_no_order():
     acts = [done(ADD, 1, 9), done(CLEAR, 2, 8, "two")]
     assert is_serializable(acts, {"a": 1, "b": 1}, {})

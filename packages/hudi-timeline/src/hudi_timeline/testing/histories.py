@@ -2,7 +2,8 @@
 
 The order has to keep what was observed: an actor's calls follow each other, and a call that ended before another one
 began comes before it.  A call that raised had no effect; one of a process that was killed may have had it or not, and
-one that is on the timeline by then may have it at any time after that.
+one that is on the timeline by then may have it at any time after that.  A read beside a restore, which goes back
+commit by commit, may show any of the states between.
 """
 
 from __future__ import annotations
@@ -113,6 +114,8 @@ def is_serializable(done: Sequence[Done], initial: Rows, found: Rows) -> bool:
             if n in past or not before[n] <= past:
                 continue
             after = _after(act, rows)
+            if after is None and _saw_one_of(had, act, acts):
+                after = rows
             if after is not None and reaches(after, past | {n}, had):
                 return True
             if act.is_certain:
@@ -136,6 +139,14 @@ def _after(done: Done, rows: Rows) -> Rows | None:
     if sees is not None and done.error is None and sees(done.result) != rows:
         return None
     return done.act.effect(dict(rows))
+
+
+def _saw_one_of(had: Sequence[Rows], done: Done, acts: Sequence[Done]) -> bool:
+    """Whether a read beside a call that goes back by steps shows the rows as they were before one of them."""
+    if done.act.sees is None or done.error is not None:
+        return False
+    beside = (o for o in acts if o.act.goes_back and o.began <= done.ended and done.began <= o.ended)
+    return any(beside) and done.act.sees(done.result) in had
 
 
 def _precedes(first: Done, second: Done) -> bool:

@@ -76,7 +76,7 @@ class Act:
         name: for messages.
         sees: the rows that its result shows, of a call that reads; they have to be those before it.
         lasts: what is left of it when it dies on the way is finished by others later, if at all.
-        goes_back: until then the table may be in a state that it had before, any of them.
+        goes_back: until then, and while it is at work, readers may find a state that the table had before, any of them.
         in_parts: it is several writes and services; one that raises may have had its effect.
     """
 
