@@ -1,13 +1,15 @@
 """hoodie.properties: typed values, checksum, backup, creation, update protocol."""
 
+from functools import partial
+
 import pytest
 
 from hudi_format import properties as props
-from hudi_format.errors import CorruptFileError, NotAHudiTableError, TableExistsError
+from hudi_format.errors import ConcurrentWriterError, CorruptFileError, NotAHudiTableError, TableExistsError
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.table_config import BACKUP_FILE, PROPERTIES_FILE, TableConfig, load, update
-from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults
+from hudi_timeline.testing import CHANGES, CRASH, STALL, Fault, Faults, MemoryStorage
 from hudi_timeline.verify.findings import Severity
 
 pytestmark = pytest.mark.req("TL-02")
@@ -246,6 +248,32 @@ def test_an_update_that_changes_nothing_writes_nothing(storage):
     before = storage.read(PROPERTIES_FILE)
     update(storage, {"hoodie.table.name": "t"}, ["not.there"])
     assert storage.read(PROPERTIES_FILE) == before
+
+
+@pytest.mark.req("CC-22")
+def test_an_update_that_stops_while_another_process_updates_keeps_what_that_one_did():
+    """The lock was lost meanwhile.  Between the last look and the call that deletes no storage can prevent it."""
+    made = MemoryStorage()
+    table_config.create(made, {"hoodie.table.name": "t"})
+    refused = set()
+    for number in range(1, 20):
+        storage = made.copy_of()
+        stop = Fault(STALL, number=number, after=True)
+        faults = Faults(stop, stall=partial(update, storage, {"x": "other", "y": "other"}))
+        try:
+            update(faults.wrap(storage), {"x": "mine"})
+        except ConcurrentWriterError:
+            refused.add(number)
+        if not faults.struck:
+            break
+        last_look = faults.log[number : number + 1] and faults.log[number].operation == "delete"
+        if last_look and faults.log[number].path == PROPERTIES_FILE:
+            continue
+        found = load(storage, pause=no_pause).properties
+        assert found["y"] == "other"
+        assert found["x"] == "other" or number not in refused
+        assert load(storage, pause=no_pause) == update(storage, {}), "the backup does not count"
+    assert len(refused) >= 5
 
 
 @pytest.mark.parametrize("steps", range(5))

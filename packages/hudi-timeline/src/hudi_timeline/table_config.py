@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from hudi_format import properties as props
-from hudi_format.errors import CorruptFileError, NotAHudiTableError, TableExistsError
+from hudi_format.errors import ConcurrentWriterError, CorruptFileError, NotAHudiTableError, TableExistsError
 from hudi_format.keygen.key_generator import KeySpec, kind_of
 from hudi_format.keygen.timestamp_based import STORED
 from hudi_format.model import CDC_MODES, DATA_BEFORE_AFTER
@@ -501,6 +501,7 @@ def update(storage: Storage, set: Mapping[str, str], remove: Iterable[str] = ())
 
     Raises:
         NotAHudiTableError, CorruptFileError: as `load`.
+        ConcurrentWriterError: another process, which holds the lock by now, has changed the file meanwhile.
     """
     recover(storage)
     current = dict(load(storage).properties)
@@ -508,9 +509,20 @@ def update(storage: Storage, set: Mapping[str, str], remove: Iterable[str] = ())
     changed[CHECKSUM] = checksum(changed)
     if changed == current:
         return TableConfig(current)
-    storage.publish(BACKUP_FILE, storage.read(PROPERTIES_FILE))
+    before = storage.read(PROPERTIES_FILE)
+    if parsed_file(storage, before, PROPERTIES_FILE) != current:
+        raise _changed_meanwhile(storage)
+    storage.publish(BACKUP_FILE, before)
+    # Who has taken the lock since has settled the backup first, and what it made of the file stays.
+    if storage.info(BACKUP_FILE) is None or _bytes_of(storage) != before:
+        raise _changed_meanwhile(storage)
     storage.delete(PROPERTIES_FILE)
-    storage.publish(PROPERTIES_FILE, render(changed, "Updated at"))
+    after = render(changed, "Updated at")
+    try:
+        storage.create(PROPERTIES_FILE, after)
+    except FileExistsError:
+        if _bytes_of(storage) != after:  # of a put that was repeated it is ours
+            raise _changed_meanwhile(storage) from None
     try:
         written = read_file(storage, PROPERTIES_FILE)
     except CorruptFileError:
@@ -519,6 +531,20 @@ def update(storage: Storage, set: Mapping[str, str], remove: Iterable[str] = ())
     storage.delete(BACKUP_FILE)
     flush(storage, [PROPERTIES_FILE], written=False)
     return TableConfig(written)
+
+
+def _bytes_of(storage: Storage) -> bytes | None:
+    try:
+        return storage.read(PROPERTIES_FILE)
+    except FileNotFoundError:
+        return None
+
+
+def _changed_meanwhile(storage: Storage) -> ConcurrentWriterError:
+    return ConcurrentWriterError(
+        "the table's properties were changed by another process, which has taken the lock meanwhile",
+        table=storage.uri, file=PROPERTIES_FILE, remedy="run it again; configure the same lock for all processes.",
+    )  # fmt: skip
 
 
 def recover(storage: Storage) -> None:

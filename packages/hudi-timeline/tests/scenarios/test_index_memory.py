@@ -248,7 +248,7 @@ def test_a_crash_at_any_change_forgets_no_global_index(path, tmp_path):
     make(path).insert(rows(("k", "a", 1)))
     seen = set()
     for number, (operation, pattern) in enumerate(
-        [("publish", "*.backup"), ("delete", "*.properties"), ("publish", "*.properties"), ("delete", "*.backup"),
+        [("publish", "*.backup"), ("delete", "*.properties"), ("create", "*.properties"), ("delete", "*.backup"),
          ("create", "*.commit"), ("delete_dir", "*.temp*")]
     ):  # fmt: skip
         for after in (False, True):

@@ -161,9 +161,9 @@ def test_a_restore_that_lost_its_lock_before_it_began_shuts_the_table_to_nobody(
         HudiTable.open(path, options=OCC).upsert([{"id": "b", "p": "y", "ts": 5}])
 
     waiting = stop_before(
-        lambda name, full: name == "publish" and full.endswith("hoodie.properties"), meanwhile
+        lambda name, full: name == "create" and full.endswith("hoodie.properties"), meanwhile
     )
-    with pytest.raises(LockError, match="taken away"):
+    with pytest.raises(ConcurrentWriterError, match="has taken the lock meanwhile"):
         HudiTable.open(path, options=OCC).restore(to)
     assert not waiting
     HudiTable.open(path, options=OCC).upsert([{"id": "b", "p": "y", "ts": 6}])

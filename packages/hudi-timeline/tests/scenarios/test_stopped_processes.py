@@ -16,7 +16,7 @@ from hudi_format.errors import (
     StaleSnapshotError,
     StorageError,
 )
-from hudi_timeline.testing import STALL, Act, Case, Fault
+from hudi_timeline.testing import CHANGES, STALL, Act, Case, Fault
 from hudi_timeline.testing.workload import SAVED
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
@@ -54,6 +54,30 @@ def test_a_process_that_is_stopped_anywhere_harms_nothing(kind, act, rival):
         if not any(struck):
             break
     assert number > 10
+
+
+@pytest.mark.req("CC-22", "NEW-12")
+@pytest.mark.parametrize(
+    ("kind", "index", "act", "rival"),
+    [
+        (COW, "SIMPLE", "double_buckets", "double_buckets"),
+        (COW, "SIMPLE", "grow_apart", "double_buckets"),
+        (MOR, "", "drop_index", "upsert"),
+    ],
+    ids=lambda v: v,
+)
+@pytest.mark.sampled(2, values=False)
+def test_one_that_is_stopped_after_a_change_takes_back_no_properties_of_the_table_that_are_others(
+    kind, index, act, rival
+):
+    """Nor does it write those that it read before: the number of buckets, and which metadata table there is."""
+    for nth in range(1, 1000, STEP):
+        stop = Fault(STALL, operation=CHANGES, nth=nth, after=True)
+        case = Case({"one": [act], "two": [rival]}, kind, faults={"one": [stop]}, index=index)
+        outcome = case.run(nth, switches=[(0, "one")])
+        if not any(d.struck for d in outcome.done):
+            break
+    assert nth > 20
 
 
 @pytest.mark.req("RC-03", "CC-22", "CC-26", "NEW-12")

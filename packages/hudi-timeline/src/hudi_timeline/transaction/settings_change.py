@@ -49,13 +49,15 @@ class NewSettings:
         if transaction is None:
             return
         try:
-            _store(transaction.storage, self.change.done)
+            # Who held the lock in between, and found the commit, has completed it, and may have resized again.
+            if _is_unsettled(transaction.storage, self.change):
+                _store(transaction.storage, self.change.done)
         except (HudiError, OSError) as e:
             transaction.warnings.append(f"{self.name} are left to the next write to complete: {e}")
 
     def undo(self) -> None:
-        if self._transaction is not None:
-            _store(self._transaction.storage, self.change.undone)
+        if self._transaction is not None:  # what others made of the settings since the lock was lost stays
+            take_back(self._transaction.storage, self.change.instant)
 
 
 def settle(snapshot: TableSnapshot) -> TableSnapshot:
@@ -88,6 +90,11 @@ def take_back(storage: Storage, instant: str) -> None:
         if change is not None and change.instant == instant:
             _store(storage, change.undone)
             return
+
+
+def _is_unsettled(storage: Storage, change: SettingsChange) -> bool:
+    found = unsettled_resize(table_config.load(storage).properties)
+    return found is not None and found.instant == change.instant
 
 
 def _store(storage: Storage, made: Callable[[Mapping[str, str]], Mapping[str, str]]) -> None:
