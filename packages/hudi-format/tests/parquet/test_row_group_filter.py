@@ -2,6 +2,7 @@
 
 import io
 import math
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -91,6 +92,44 @@ def test_row_groups_are_dropped_by_range_and_by_constants(filter, groups):
     footer = _footer(sink)
     found = matching_row_groups(footer, table.schema, filter, schema.names, schema, constants)
     assert found == groups
+
+
+BIG = 3.4028234663852886e38
+SETS = [
+    (
+        pa.float32(),
+        [[0.1], [0.1, 0.2], [BIG], [math.inf], [-0.0], [math.nan, 0.1]],
+        [pa.float64(), pa.float32()],
+    ),
+    (pa.float64(), [[0.1], [0.5], [-0.0, 0.0], [math.nan]], [pa.float64(), pa.float32()]),
+    (pa.int32(), [[3], [-(2**31)]], [pa.int64(), pa.int32(), pa.float64()]),
+    (pa.timestamp("us", "UTC"), [[1_000_000]], [pa.timestamp(u, "UTC") for u in ("s", "us", "ns")]),
+    (pa.decimal128(9, 2), [[Decimal("1.10")]], [pa.decimal128(9, 1), pa.decimal128(30, 10), pa.float64()]),
+    (pa.string(), [["a"]], [pa.string(), pa.large_string()]),
+]
+
+
+@pytest.mark.parametrize(("kind", "groups", "sets"), SETS, ids=[str(k[0]) for k in SETS])
+def test_a_set_in_another_type_finds_what_it_finds_in_memory(kind, groups, sets):
+    schema = pa.schema([("x", kind)])
+    for values in groups:
+        stored = pa.table({"x": pa.array(values, pa.int64()).cast(kind) if pa.types.is_timestamp(kind) else
+                           pa.array(values, kind)})  # fmt: skip
+        sink = io.BytesIO()
+        pq.write_table(stored, sink)
+        for to in sets:
+            for value in stored["x"].combine_chunks():
+                # 0.1 as a double is none of the values of 32 bits, and found among them.
+                given = pa.array([value.as_py()], kind).cast(to, safe=False)
+                if pa.types.is_float32(kind) and pa.types.is_float64(to):
+                    given = pa.array([v for v in values if v == value.as_py() or pa.scalar(v, kind) == value])
+                filter = pc.field("x").isin(given)
+                try:
+                    found = stored.filter(filter).num_rows
+                except pa.ArrowException:  # a set that Arrow cannot compare with the column
+                    continue
+                kept = matching_row_groups(_footer(sink), schema, filter, ["x"], schema)
+                assert kept or not found, (values, filter)
 
 
 def test_no_guarantee_keeps():

@@ -32,3 +32,12 @@ def row_groups(
     Raises:
         ValueError: bytes that are no FileMetaData, or are cut off; the text says where.
     """
+
+def float_places(data: ReadableBuffer) -> tuple[list[int], list[tuple[int, int]], tuple[int, int]]:
+    """Where each row group's first chunk begins, and places and lengths of structs.
+
+    These are the statistics of FLOAT and DOUBLE chunks, and the key-value entries; -1 and 0 where there are none.
+
+    Raises:
+        ValueError: as of `row_groups`.
+    """

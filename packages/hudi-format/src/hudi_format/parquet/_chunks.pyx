@@ -241,3 +241,82 @@ def row_groups(const uint8_t[::1] data not None, wanted=None):
                 status = skip(&c, kind, 1, False)
         if status != OK:
             raise where(status, c.at)
+
+
+cdef int _statistics_of(Cursor* c, bint inner, int64_t* physical, Span* found) noexcept nogil:
+    """The type and the place of the statistics of a ColumnChunk, or of the ColumnMetaData in it."""
+    cdef int64_t number = 0
+    cdef int kind = 0, status
+    while True:
+        status = field(c, &number, &kind)
+        if status != OK or kind == 0:
+            return status
+        if not inner and number == 3 and kind == T_STRUCT:
+            status = _statistics_of(c, True, physical, found)
+        elif inner and number == 1 and kind == T_I32:
+            status = _number(c, physical)
+        elif inner and number == 12 and kind == T_STRUCT:
+            found.at = c.at
+            status = skip(c, kind, 1, False)
+            found.length = c.at - found.at
+        else:
+            status = skip(c, kind, 1, False)
+        if status != OK:
+            return status
+
+
+cdef int _float_places(Cursor* c, list begins, list statistics) except? -9:
+    """Of one row group, as of `float_places`."""
+    cdef int64_t number = 0, physical
+    cdef int kind = 0, status
+    cdef uint64_t count = 0, i
+    cdef Span found
+    while True:
+        status = field(c, &number, &kind)
+        if status != OK or kind == 0:
+            return status
+        if number == 1:
+            status = enter(c, kind, &count)
+            for i in range(count if status == OK else 0):
+                physical, found.at, found.length = -1, 0, -1
+                if i == 0:
+                    begins.append(c.at)
+                with nogil:
+                    status = _statistics_of(c, False, &physical, &found)
+                if status != OK:
+                    return status
+                if found.length >= 0 and (physical == 4 or physical == 5):
+                    statistics.append((found.at, found.length))
+        else:
+            status = skip(c, kind, 1, False)
+        if status != OK:
+            return status
+
+
+def float_places(const uint8_t[::1] data not None):
+    cdef Cursor c
+    cdef int64_t number = 0, entries = -1, length = 0
+    cdef uint64_t count = 0, i
+    cdef int kind = 0, status
+    begins = []
+    statistics = []
+    c.size = data.shape[0]
+    c.data = &data[0] if c.size else NULL
+    c.at = 0
+    while True:
+        status = field(&c, &number, &kind)
+        if status == OK and kind == 0:
+            return begins, statistics, (entries, length)
+        if status == OK and number == 4:
+            status = enter(&c, kind, &count)
+            for i in range(count if status == OK else 0):
+                status = _float_places(&c, begins, statistics)
+                if status != OK:
+                    break
+        elif status == OK:
+            entries = c.at if number == 5 else entries
+            with nogil:
+                status = skip(&c, kind, 1, False)
+            length = c.at - entries if number == 5 else length
+        if status != OK:
+            raise where(status, c.at)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -62,6 +63,21 @@ def _may_match(
 def equals(name: str, value: pa.Scalar) -> pc.Expression:
     """Expression for equality with a value, null included."""
     return pc.field(name) == pc.scalar(value) if value.is_valid else pc.field(name).is_null()
+
+
+def within(name: str, low: pa.Scalar, high: pa.Scalar, *, has_nulls: bool) -> list[pc.Expression]:
+    """Guarantees that a column's values are between two bounds, or null."""
+    if pa.types.is_float32(low.type):
+        # A set of doubles is rounded to the column's type where rows are looked for in it, and not where bounds are.
+        ends = np.array([low.as_py(), high.as_py()], np.float32)
+        with np.errstate(over="ignore"):
+            low, high = pa.array(np.nextafter(ends, np.array([-np.inf, np.inf], np.float32)), low.type)
+    field = pc.field(name)
+    at_least, at_most = field >= pc.scalar(low), field <= pc.scalar(high)
+    if not has_nulls:
+        return [at_least, at_most]
+    # This form of a range with nulls is one that Arrow's simplification knows; an outer `or` is not.
+    return [at_least | field.is_null(), at_most | field.is_null()]
 
 
 def all_of(parts: Sequence[pc.Expression]) -> pc.Expression | None:
@@ -153,9 +169,8 @@ class RowGroupFilter:
 
 def _range(chunk: ColumnChunk, stored: pa.DataType, wanted: pa.DataType) -> list[pc.Expression]:
     """Guarantees of a column chunk's statistics."""
-    field = pc.field(chunk.path)
     if chunk.nulls == chunk.num_values and chunk.nulls:
-        return [field.is_null()]
+        return [pc.field(chunk.path).is_null()]
     bounds = chunk.bounds(stored)
     if bounds is None:
         return []
@@ -165,15 +180,11 @@ def _range(chunk: ColumnChunk, stored: pa.DataType, wanted: pa.DataType) -> list
         # Promotions keep the order of values, as those of the rows do.
         found = convert(pa.array([b.as_py() for b in bounds], stored), wanted, chunk.path, float_digits=True)
         bounds = (found[0], found[1])
-    at_least, at_most = field >= pc.scalar(bounds[0]), field <= pc.scalar(bounds[1])
-    if chunk.nulls == 0:
-        return [at_least, at_most]
-    # This form of a range with nulls is one that Arrow's simplification knows; an outer `or` is not.
-    return [at_least | field.is_null(), at_most | field.is_null()]
+    return within(chunk.path, *bounds, has_nulls=chunk.nulls != 0)
 
 
 def _numeric(kind: pa.DataType) -> bool:
     return bool(pa.types.is_signed_integer(kind) or pa.types.is_floating(kind))
 
 
-__all__ = ["RowGroupFilter", "all_of", "equals", "matching_row_groups", "may_match"]
+__all__ = ["RowGroupFilter", "all_of", "equals", "matching_row_groups", "may_match", "within"]

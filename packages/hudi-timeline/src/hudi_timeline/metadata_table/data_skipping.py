@@ -30,7 +30,7 @@ import pyarrow.types as pt
 
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
 from hudi_format.model import BaseFile, FileSlice, LogFile
-from hudi_format.parquet.row_group_filter import all_of, equals, may_match
+from hudi_format.parquet.row_group_filter import all_of, equals, may_match, within
 from hudi_format.parquet.row_groups import read_row_groups
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_format.storage.parallel import side_by_side
@@ -475,17 +475,12 @@ def _cases(
 
     Bounds leave NaN out, which Arrow compares with nothing, and which Spark takes for more than infinity.
     """
-    column = pc.field(name)
-    at_least, at_most = column >= low, column <= high
-    if has_nulls:
-        # This form of a range with nulls is one that Arrow's simplification knows; an outer `or` is not.
-        at_least, at_most = at_least | column.is_null(), at_most | column.is_null()
-    within = [at_least, at_most]
+    between = within(name, low, high, has_nulls=has_nulls)
     if beyond is not None:
-        return [within, [column <= beyond[0]], [column >= beyond[1]]]
+        return [between, [pc.field(name) <= beyond[0]], [pc.field(name) >= beyond[1]]]
     if not pa.types.is_floating(low.type):
-        return [within]
-    return [within, *([equals(name, pa.scalar(v, low.type))] for v in (math.nan, math.inf))]
+        return [between]
+    return [between, *([equals(name, pa.scalar(v, low.type))] for v in (math.nan, math.inf))]
 
 
 def _outside(table: MetadataTable, slices: Sequence[FileSlice], keys: pa.Array, named: str) -> dict[str, str]:

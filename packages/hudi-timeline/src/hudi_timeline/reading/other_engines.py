@@ -23,6 +23,7 @@ from hudi_format.arrow.filter_conditions import paired
 from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.keygen.key_generator import is_provided, kind_of
 from hudi_format.keygen.partition_path import lacks_column
+from hudi_format.parquet.float_bounds import without_float_bounds
 from hudi_format.parquet.footer import footer_bytes, open_parquet, reading, schema_part
 from hudi_format.parquet.row_groups import ColumnChunk, row_groups
 from hudi_format.storage.local import LocalStorage
@@ -45,6 +46,8 @@ _REFUSED: set[tuple[str, tuple[str, ...], pa.Schema]] = set()
 _SCHEMAS = 256
 # Footers to look at together.
 _FOOTERS = 8
+# Name under which a dataset's factory asks for a footer.
+_FOOTER = "_metadata"
 # Characters that DuckDB takes for a pattern of names.
 _PATTERN = "*?[{"
 
@@ -251,6 +254,7 @@ class _TableFiles(fs.FileSystemHandler):  # type: ignore[misc]
 
     def __init__(self, scan: Scan) -> None:
         self.scan = scan
+        self.footers: dict[str, bytes] = {}
 
     def get_type_name(self) -> str:
         return "hudi"
@@ -259,6 +263,8 @@ class _TableFiles(fs.FileSystemHandler):  # type: ignore[misc]
         return path
 
     def open_input_file(self, path: str) -> pa.NativeFile:
+        if path in self.footers:
+            return pa.BufferReader(self.footers.pop(path))
         return self.scan.storage.open_input(path)
 
     open_input_stream = open_input_file
@@ -280,27 +286,57 @@ class _TableFiles(fs.FileSystemHandler):  # type: ignore[misc]
     delete_file = move = copy_file = open_output_stream = open_append_stream = _refuse
 
 
+class _FilesOfTable(ds.FileSystemDataset):  # type: ignore[misc]
+    """Dataset of a scan's base files; a copy of it in another process is made of the scan.
+
+    Fragments would be sent as paths alone, and read their footers anew.
+    """
+
+    scan: Scan
+
+    def __reduce__(self) -> tuple[Callable[[Scan], ds.Dataset], tuple[Scan]]:
+        return dataset_of, (self.scan,)
+
+
 def dataset_of(scan: Scan) -> ds.Dataset:
     """The scan as a pyarrow dataset of its base files.
 
     Raises:
         UnsupportedError: rows that are not in the files as they are: merged, renamed or taken from paths.
     """
-    return _files_of(scan).dataset
+    files = _files_of(scan, footers=True)
+    tasks, format, handler = files.tasks, ds.ParquetFileFormat(), _TableFiles(scan)
+    system = fs.PyFileSystem(handler)
+    fragments = []
+    for task, footer in zip(tasks, files.footers, strict=True):
+        if footer is None:
+            size = max(task.size, 0) or None
+            fragments.append(format.make_fragment(task.path, filesystem=system, file_size=size))
+        else:
+            handler.footers[_FOOTER] = footer
+            fragments += ds.ParquetDatasetFactory(_FOOTER, system, format).finish().get_fragments()
+    schema = scan.schema
+    if tasks:
+        schema = pa.schema([*schema, *(f for f in tasks[0].needed if f.name not in schema.names)])
+    made = _FilesOfTable(fragments, schema, format, filesystem=system)
+    made.scan = scan
+    return made if files.filter is None else made.filter(files.filter)
 
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """A dataset of a scan's base files.
+    """A scan's base files, which hold its rows as they are.
 
     Attributes:
+        filter: of their rows; None for all.
         form: of Parquet in which each has all columns of the scan; None where there is no such one.
+        footers: of each as a `_metadata` file without bounds of floating-point columns; None where its own will do.
     """
 
-    dataset: ds.Dataset
-    paths: tuple[str, ...]
-    filtered: bool
+    tasks: Sequence[ReadTask]
+    filter: pc.Expression | None
     form: str | None
+    footers: Sequence[bytes | None]
 
 
 def _plain_tasks(scan: Scan) -> list[ReadTask]:
@@ -321,33 +357,25 @@ def _plain_tasks(scan: Scan) -> list[ReadTask]:
     return plain
 
 
-def _files_of(scan: Scan) -> _Files:
+def _files_of(scan: Scan, *, footers: bool = False) -> _Files:
+    """The base files of a scan, checked against it.
+
+    Args:
+        footers: whether they are wanted too.
+
+    Raises:
+        UnsupportedError: as of `dataset_of`.
+    """
     tasks = _plain_tasks(scan)
-    format = ds.ParquetFileFormat()
-    files = fs.PyFileSystem(_TableFiles(scan))
-    fragments = [
-        format.make_fragment(t.path, filesystem=files, file_size=max(t.size, 0) or None) for t in tasks
-    ]
-    filters = [t.filter for t in tasks]
     # One after the other what the disk gives at once, and what takes Python's lock: a remote store is waited for.
     at_once = 1 if scan.storage.is_local else _FOOTERS
-    forms = set(side_by_side(_Forms(scan).checked, tasks, at_once, "hudi-footers"))
-    schema = (
-        pa.schema([*scan.schema, *(f for f in tasks[0].needed if f.name not in scan.schema.names)])
-        if tasks
-        else scan.schema
-    )
-    made = ds.FileSystemDataset(fragments, schema, format, filesystem=files)
-    asked = {str(f): f for f in filters}
+    checked = list(side_by_side(_Forms(scan, footers=footers).checked, tasks, at_once, "hudi-footers"))
+    forms = {form for form, _ in checked}
+    asked = {str(t.filter): t.filter for t in tasks}
     if len(asked) > 1:
         raise _refused(scan, "each file has other rows of the range")
     (filter,) = asked.values() or (None,)
-    return _Files(
-        made if filter is None else made.filter(filter),
-        tuple(t.path for t in tasks),
-        filter is not None,
-        forms.pop() if len(forms) == 1 else None,
-    )
+    return _Files(tasks, filter, forms.pop() if len(forms) == 1 else None, [f for _, f in checked])
 
 
 def relation_of(scan: Scan, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
@@ -367,11 +395,11 @@ def relation_of(scan: Scan, connection: duckdb.DuckDBPyConnection) -> duckdb.Duc
 
 def _rows_of(scan: Scan, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
     try:
-        files = _files_of(scan)
+        local = isinstance(scan.storage, LocalStorage)
+        relation = _own_scan(scan, _files_of(scan), connection) if local else None
+        return connection.from_arrow(dataset_of(scan)) if relation is None else relation
     except UnsupportedError:
         return connection.from_arrow(scan.to_arrow())
-    relation = _own_scan(scan, files, connection)
-    return connection.from_arrow(files.dataset) if relation is None else relation
 
 
 def _with_nan(relation: duckdb.DuckDBPyRelation, schema: pa.Schema) -> duckdb.DuckDBPyRelation:
@@ -406,9 +434,9 @@ def _own_scan(
     reading of the same files takes twice as long, with our file system or its own.
     """
     names = scan.schema.names
-    if files.filtered or files.form is None or not names or not isinstance(scan.storage, LocalStorage):
+    if files.filter is not None or files.form is None or not names:
         return None
-    paths = [str(Path(scan.storage.uri).absolute() / path) for path in files.paths]
+    paths = [str(Path(scan.storage.uri).absolute() / task.path) for task in files.tasks]
     if any(c in path for path in paths for c in _PATTERN):
         return None
     if len({n.lower() for n in names}) < len(names):
@@ -446,12 +474,15 @@ class _Forms:
     the first of them only.
     """
 
-    def __init__(self, scan: Scan) -> None:
+    def __init__(self, scan: Scan, *, footers: bool) -> None:
         self._scan = scan
+        self._footers = footers
         self._known: dict[bytes, str | None] = {}
 
-    def checked(self, task: ReadTask) -> str | None:
-        """The form in which a file has the columns that are asked for; None where it lacks one, or has a nested one.
+    def checked(self, task: ReadTask) -> tuple[str | None, bytes | None]:
+        """The form in which a file has the columns that are asked for, and its footer as `_Files` has it.
+
+        There is no form where it lacks one, or has a nested one.
 
         Raises:
             UnsupportedError: it has another type for a column than the table has now, or other values than its path.
@@ -465,11 +496,13 @@ class _Forms:
                 form = next((f for s, f in list(self._known.items()) if footer[: len(s)] == s), ...)
                 if form is ...:
                     form = self._known[schema_part(footer)] = self._form(task)
+                odd = self._footers and any(map(_has_floats, task.needed.types))
+                unbound = without_float_bounds(footer, task.path) if odd else None
         except (CorruptFileError, UnsupportedError) as e:
             raise e.at(table=storage.uri, file=e.file or task.path) from e.__cause__
         if other:
             raise _refused(self._scan, f"{task.path} has another value of {other} than its partition path")
-        return form
+        return form, unbound
 
     def _form(self, task: ReadTask) -> str | None:
         names = self._scan.schema.names
@@ -490,6 +523,11 @@ class _Forms:
             if index >= 0 and own.field(index).type != field.type:
                 raise _refused(self._scan, f"{task.path} has column {field.name} as {own.field(index).type}")
         return str([stored[n] for n in names]) if len(stored) == len(names) else None
+
+
+def _has_floats(kind: pa.DataType) -> bool:
+    inner = (kind.field(n).type for n in range(kind.num_fields))
+    return pa.types.is_floating(kind) or any(map(_has_floats, inner))
 
 
 def _unlike_path(footer: memoryview, constants: pa.RecordBatch | None) -> str:

@@ -358,8 +358,8 @@ class Scan:
         """The base files of the scan as a pyarrow dataset, which reads only what is asked of it.
 
         Its columns are those of the scan, and those of the scan's filter, which it applies.  A filter given to the
-        dataset is pyarrow's own work, which goes by the statistics of Parquet files; these pass over NaN, so that a
-        filter that NaN meets may miss rows.  `read(filter=...)` finds them.
+        dataset leaves row groups out by the statistics of all columns but those of floating-point numbers, which pass
+        over NaN.  `read(filter=...)` leaves them out by these too.
 
         Raises:
             UnsupportedError: rows that are not in the files as they are, such as those of log files.
