@@ -53,6 +53,10 @@ def test_rows_of_a_range_of_archived_commits_are_never_left_out_unsaid(version, 
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             found = scan.to_arrow()
+            if version != "v6":
+                how = {"order": "completion", "on_missing": "full_scan"}
+                assert read.read_incremental(begin, end, meta_columns=True, **how).to_arrow().equals(found)
+                said = said[: len(said) // 2]
         left = snapshot.filter(pc.field("_hoodie_commit_time") == last.time)
         if scan.complete:  # the cleaner still keeps that state
             assert not said

@@ -8,6 +8,7 @@ import pytest
 from made_tables import MadeTable, at, file_id, ids, states
 
 from hudi_format.errors import ConflictingOptionError, HollowCommitError, InstantNotFoundError
+from hudi_timeline.options.read_config import HOLLOW_POLICY
 from hudi_timeline.timeline.instant import parse_instant
 
 SCHEMA = pa.schema([("p", pa.string()), ("id", pa.string()), ("v", pa.int64())])
@@ -111,12 +112,13 @@ def test_what_took_long_and_was_archived_at_once_is_not_passed_over(made):
     )
 
 
-def test_reads_by_completion_have_no_scan_of_the_whole_table_and_offer_none(made):
+def test_reads_by_completion_have_no_scan_of_the_whole_table_before_version_8_and_offer_none(made):
     made.archive(1, *states(at(5)))
     with pytest.warns(UserWarning, match="they are archived$"):
         assert made.open().read_incremental(at(3), order="completion", on_missing="skip").to_arrow().num_rows
-    with pytest.raises(ConflictingOptionError, match="order=completion cannot go with a scan"):
-        made.open().read_incremental(at(3), order="completion", on_missing="full_scan")
+    for how in ({"order": "completion"}, {"options": {HOLLOW_POLICY: "USE_TRANSITION_TIME"}}):
+        with pytest.raises(ConflictingOptionError, match="cannot go with a scan of the whole table before"):
+            made.open().read_incremental(at(3), on_missing="full_scan", **how)
 
 
 def test_an_archive_that_was_written_before_the_begin_is_not_opened(made):

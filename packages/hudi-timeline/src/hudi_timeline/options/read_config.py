@@ -56,6 +56,7 @@ __all__ = [
     "USE_END_SCHEMA",
     "ReadConfig",
     "parse_read_options",
+    "refuse_whole",
 ]
 
 STABLE, START_ORDER, COMPLETION = "stable", "start", "completion"
@@ -165,14 +166,6 @@ def parse_read_options(options: Mapping[str, str]) -> ReadConfig:
             remedy="omit one of them.",
             option=ORDER,
         )
-    whole = values.get("fallback_full_scan") or values.get("on_missing") == FULL_SCAN
-    if whole and TRANSITION in (policy, *meant):
-        raise ConflictingOptionError(
-            f"{f'{HOLLOW_POLICY}={TRANSITION}' if order is None else f'{ORDER}={order}'} cannot go with a scan of the "
-            "whole table, whose rows do not say when their commits were completed",
-            remedy="omit one of them.",
-            option=HOLLOW_POLICY if order is None else ORDER,
-        )
     for name, key in (("incr_path_glob", PATH_GLOB), ("incr_filters", INCR_FILTERS)):
         if query != INCREMENTAL and name in values and QUERY_TYPE in given.parsed:
             raise ConflictingOptionError(
@@ -182,3 +175,22 @@ def parse_read_options(options: Mapping[str, str]) -> ReadConfig:
             )
     say_tuning(given)
     return ReadConfig(**values, raw=given.text)
+
+
+def refuse_whole(options: ReadConfig, table: str) -> None:
+    """Refuse a scan of the whole table by times of completion, for tables before version 8.
+
+    Their archive does not say when a commit was completed.
+
+    Raises:
+        ConflictingOptionError: the options ask for both.
+    """
+    if options.fallback_full_scan or options.on_missing == FULL_SCAN:
+        option = HOLLOW_POLICY if options.order is None else ORDER
+        raise ConflictingOptionError(
+            f"{option}={options.order or options.hollow_policy} cannot go with a scan of the whole table before table "
+            "version 8: nothing says when the commits of its rows were completed",
+            table=table,
+            remedy="omit one of them.",
+            option=option,
+        )

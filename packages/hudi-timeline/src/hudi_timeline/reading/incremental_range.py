@@ -48,6 +48,7 @@ from hudi_timeline.options.read_config import (
     START_ORDER,
     TRANSITION,
     ReadConfig,
+    refuse_whole,
 )
 from hudi_timeline.reading.bootstrap import with_sources
 from hudi_timeline.reading.path_globs import file_filter
@@ -137,15 +138,14 @@ def incremental_range(
         UnsupportedError: a table without meta columns, whose rows do not say when they were written.
         InstantNotFoundError: commits after begin were archived, and begin is not the table's start, nor do
             the options say what to do then; the message names the oldest instant that can be begun from.
-        HollowCommitError: see `ReadConfig.hollow_policy`.
+        HollowCommitError, ConflictingOptionError: see `ReadConfig.hollow_policy` and `refuse_whole`.
     """
     uri = snapshot.storage.uri
     if not snapshot.config.populate_meta_fields and not changes:
         raise UnsupportedError(
             "incremental queries need the meta columns, which this table does not fill",
             table=uri,
-            remedy="compare two snapshots (as_of), or rewrite the table with "
-            "hoodie.populate.meta.fields=true.",
+            remedy="compare two snapshots (as_of), or rewrite the table with hoodie.populate.meta.fields=true.",
         )
     timeline = snapshot.timeline
     if snapshot.config.version.has_completion_times:
@@ -157,6 +157,7 @@ def incremental_range(
             )
         return _completed_range(snapshot, begin, end, options, changes)
     if by_completion(options):
+        refuse_whole(options, uri)
         completed = completion_times(snapshot)
         chosen = tuple(i for i, at in completed.items() if begin < at <= (end or "~"))
         checkpoint = max((completed[i] for i in chosen), default=begin)
