@@ -305,3 +305,21 @@ def test_batches_of_other_columns_are_refused_with_the_first_that_differs():
 def test_what_arrow_gives_to_pandas_comes_back_with_its_nulls(kind, values):
     given = pa.table({"id": list(range(len(values))), "l": pa.array(values, kind)})
     assert as_reader(given.to_pandas())["l"].to_pylist() == values
+
+
+def test_a_generator_that_was_read_to_its_end_is_no_table_without_rows():
+    rows = ({"a": n} for n in range(2))
+    assert as_reader(rows).num_rows == 2
+    closed = ({"a": n} for n in range(2))
+    closed.close()
+    for gone in (rows, closed):
+        with pytest.raises(SchemaError, match="generator given for rows was read to its end"):
+            as_reader(gone, lambda: pa.schema([("a", pa.int64())]))
+        with pytest.raises(SchemaError, match="generator given for column a was"):
+            as_reader({"a": gone})
+    # One that never had a row, or has some left, is as good as any.
+    some = iter([{"a": 1}, {"a": 2}])
+    next(some)
+    assert as_reader(some).num_rows == 1
+    none = (n for n in ())
+    assert as_reader(none, lambda: pa.schema([("a", pa.int64())])).num_rows == 0

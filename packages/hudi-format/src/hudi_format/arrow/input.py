@@ -7,6 +7,7 @@ below empty lists): Arrow reads it when it writes a stream, and so reads what is
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -69,6 +70,24 @@ def source_failed(what: str, error: Exception) -> SchemaError:
         f"reading {what} failed: {kind}{first_line(error)}",
         remedy="check the source of the rows; nothing was written.",
     )
+
+
+def refuse_closed(values: object, what: str) -> None:
+    """Refuse a generator that was read to its end, or closed: it would give nothing.
+
+    Other iterators and readers of Arrow do not say whether they were read, or never had a row.
+
+    Args:
+        what: its place in the call, for the error.
+
+    Raises:
+        SchemaError: it can give nothing any more.
+    """
+    if inspect.isgenerator(values) and inspect.getgeneratorstate(values) == inspect.GEN_CLOSED:
+        raise SchemaError(
+            f"the generator given for {what} was read to its end, or closed, before",
+            remedy="make it anew for each call, or give a list of what it gives.",
+        )
 
 
 def other_columns(number: int, given: pa.Schema, expected: pa.Schema) -> SchemaError:

@@ -19,6 +19,7 @@ from hudi_format.arrow.input import (
     first_line,
     no_rows,
     other_columns,
+    refuse_closed,
     source_failed,
 )
 from hudi_format.errors import HudiError, SchemaError
@@ -117,6 +118,7 @@ def _refuse_unnamed(columns: dict[object, object]) -> None:
 
 def _drained(rows: Iterator[Any]) -> list[Any]:
     """The rows of a generator or the like, whose own failure is told as that of a source."""
+    refuse_closed(rows, "rows")
     out: list[Any] = []
     try:
         out.extend(rows)
@@ -230,6 +232,7 @@ def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None
             raise TypeError(
                 f"column {name} is one {type(values).__name__}, {values!r:.80}, and no list of values"
             )
+        refuse_closed(values, f"column {name}")
         if str(getattr(values, "dtype", "")) != "object":
             return _in_units_of_arrow(values) if isinstance(values, np.ndarray) else values
         values = values.tolist() if isinstance(values, np.ndarray) else _without_nan(list(values))
