@@ -1,8 +1,10 @@
 """Tables of every key generator, written and read without a JVM."""
 
-from datetime import UTC, date, datetime
+import uuid
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,7 +18,7 @@ from hudi_format.errors import (
 )
 from hudi_format.storage.open import open_storage
 from hudi_index.lookup import LookupCount
-from hudi_timeline import HudiTable
+from hudi_timeline import HudiTable, write_hudi
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.snapshot import open_snapshot
 from hudi_timeline.writing import keys
@@ -374,3 +376,53 @@ def test_a_file_that_another_writer_cleaned_gives_no_range_and_fails_no_write(tm
     table.storage.delete(files["0"][0].path)
     (said,) = keys.advice(table.storage, files, LookupCount("GLOBAL_BLOOM", files=9))
     assert "100% of the pairs of files overlap" in said
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+@pytest.mark.parametrize("fields", ["id", "id,k"])
+def test_rows_are_found_by_times_that_keys_hold_as_text(tmp_path, monkeypatch, table_type, zone, fields):
+    """Also where another row's key is the text that the time has by the clock of the reader."""
+    monkeypatch.setenv("TZ", zone)
+    noon = datetime(2024, 1, 1, 12, tzinfo=UTC)
+    moments = [noon, noon + timedelta(hours=5), MOMENTS[0].as_py()]
+    table = pa.table(
+        {
+            "id": pa.array(moments, pa.timestamp("us", "UTC")),
+            "p": list("abc"),
+            "v": [1, 2, 3],
+            "k": list("xyz"),
+        }
+    )
+    keys = {WRITE + "recordkey.field": fields, WRITE + "table.type": table_type, CONSISTENT: "true"}
+    write(tmp_path, table, **keys)
+    write(tmp_path, table.slice(1).set_column(2, "v", [[20, 30]]), **keys)
+    monkeypatch.setenv("TZ", "UTC")
+    opened = HudiTable.open(str(tmp_path))
+    stored = opened.get(table.select(["id", "k"]), meta_columns=True).sort_by("v")
+    assert stored["v"].to_pylist() == [1, 20, 30]
+    assert "2024-01-01" in stored["_hoodie_record_key"][0].as_py()
+
+    def values(given, **more):
+        return sorted(opened.get(given, **more)["v"].to_pylist())
+
+    if fields == "id":
+        assert values([noon]) == [1]
+        assert values([noon, moments[1]]) == [1, 20]
+        assert values([noon.isoformat()]) == [1]
+        assert values([np.datetime64("2024-01-01T17:00")]) == [20]
+        # A key as it stands in the table is that row's alone.
+        assert values(stored["_hoodie_record_key"].to_pylist()) == [1, 20, 30]
+        assert values(stored["_hoodie_record_key"].slice(0, 1)) == [1]
+    else:
+        assert values([{"id": noon, "k": "x"}]) == [1]
+        assert values([{"id": noon, "k": "y"}]) == []
+    assert values(table.select(["id", "k"]), partitions=["c", "b"]) == [20, 30]
+    assert values(pa.table({"id": [noon + timedelta(hours=1)], "k": ["x"]})) == []
+
+
+def test_keys_of_dates_decimals_and_uuids_are_found_beside_times_as_text(tmp_path):
+    for number, value in enumerate((date(2024, 2, 29), Decimal("1.50"), uuid.UUID(int=7))):
+        rows = [{"id": value, "p": "a", "v": 1}]
+        write_hudi(tmp_path / str(number), rows, key="id", partition_by="p", options={CONSISTENT: "true"})
+        assert HudiTable.open(str(tmp_path / str(number))).get([value])["v"].to_pylist() == [1]

@@ -21,13 +21,15 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_format._checks import text_list
+from hudi_format.arrow.input import refuse_closed
 from hudi_format.errors import HudiError, StaleSnapshotError
 from hudi_format.file_slice.keyed_file import WantedKeys
 from hudi_format.fork_safe import ProcessLock
-from hudi_format.keygen.record_keys import record_keys
+from hudi_format.keygen.record_keys import nested_column, record_keys
 from hudi_format.merge.record_merger import one_array
 from hudi_format.parquet.footer import read_entries
 from hudi_format.parquet.pages import PagedFile
+from hudi_format.parquet.row_group_filter import all_of
 from hudi_format.schema.casts import convert, stored_leaf, unwrapped
 from hudi_format.schema.evolution import as_stored, conform
 from hudi_format.schema.exact import Exact
@@ -133,7 +135,8 @@ def look_up(
         SchemaError: values that the key column does not hold.
         TypeError: keys or partitions that are no texts.
     """
-    wanted = key_texts(keys, config, now.schema).drop_null()
+    asked = asked_keys(keys, config, now.schema)
+    wanted = asked.texts.drop_null()
     among = None if partitions is None else paths_of(partitions)
     found: list[pa.Table] = []
     if by_index is not None and len(wanted) and config.populate_meta_fields:
@@ -147,7 +150,46 @@ def look_up(
     tasks = [t for t in find.tasks if among is None or t.partition in among] if len(wanted) else []
     looked = side_by_side(find.rows, tasks, _threads(storage), "hudi-get")
     found += [t for t in looked if t is not None and t.num_rows]
+    if config.populate_meta_fields and asked.times is not None:
+        found += _by_times(scan_of, find.scan.snapshot, asked.times, found, among)
     return pa.concat_tables(found) if found else find.scan.schema.empty_table()
+
+
+def _by_times(
+    scan_of: Callable[..., Scan],
+    now: TableSnapshot,
+    times: pa.Table,
+    found: Sequence[pa.Table],
+    among: set[str] | None,
+) -> list[pa.Table]:
+    """Rows of keys with timestamps that were not found as microseconds, by the values of their key columns.
+
+    Apache Hudi's bulk_insert, and its other writes with `consistent.logical.timestamp.enabled`, which a table does not
+    keep, make keys with timestamps as text by some clock.  The text of another instant may be the same there, so that
+    the text does not say which row is meant.
+
+    Raises:
+        StaleSnapshotError: the table is not as it was when the others were found.
+    """
+    storage, config = now.storage, now.config
+    left = _without(pc.unique(_made(times, config)), found)
+    if not len(left):
+        return []
+    scan = scan_of()
+    if _state_of(scan.snapshot) != _state_of(now):
+        raise StaleSnapshotError("the table was changed while keys were looked up", table=storage.uri)
+    conditions = []
+    for name in config.record_key_fields:
+        if name in times.schema.names and times.schema.field(name).type == scan.schema.field(name).type:
+            conditions.append(pc.field(name).isin(pc.unique(times.column(name))))
+    find = _finder_by_columns(scan, config, left, all_of(conditions))
+    tasks = [t for t in find.tasks if among is None or t.partition in among]
+    rows = [t for t in side_by_side(find.rows, tasks, _threads(storage), "hudi-get") if t is not None]
+    # A text that was asked for as it stands may be the time of such a row.
+    given = [t.column(RECORD_KEY) for t in found]
+    known = pa.chunked_array([c.cast(pa.string()) for g in given for c in g.chunks], pa.string())
+    rows = [t.filter(pc.invert(pc.is_in(t.column(RECORD_KEY).cast(pa.string()), known))) for t in rows]
+    return [t for t in rows if t.num_rows]
 
 
 def _threads(storage: Storage) -> int:
@@ -276,10 +318,19 @@ def _finder(
         return _finder_by_footers(scan_of(filter=pc.field(RECORD_KEY).isin(wanted)), storage, wanted)
 
     # Virtual keys: the key columns alone say which files to read.
+    return _finder_by_columns(scan_of(), config, wanted, _typed_condition(config, schema, wanted))
+
+
+def _finder_by_columns(
+    scan: Scan, config: TableConfig, wanted: pa.Array, condition: pc.Expression | None
+) -> _Finder:
+    """Search by key columns.
+
+    Args:
+        condition: that all wanted rows meet, on key columns; None for none.
+    """
     spec = metadata_config.key_spec(config) if metadata_config.is_one(config) else config.record_key_spec()
     fields = list(dict.fromkeys(f.partition(".")[0] for f in config.record_key_fields))
-    condition = _typed_condition(config, schema, wanted)
-    scan = scan_of()
     of_keys = pa.schema([scan.schema.field(n) for n in fields])
 
     def rows_of(task: ReadTask) -> pa.Table | None:
@@ -381,8 +432,26 @@ def _with_times(rows: pa.Table, config: TableConfig, schema: pa.Schema) -> pa.Ta
     return rows.filter(there) if any_times else None
 
 
+@dataclass(frozen=True, slots=True)
+class AskedKeys:
+    """Record keys that are asked for.
+
+    Attributes:
+        texts: distinct keys as the table has them, where its timestamps are microseconds.
+        times: rows with the key columns, of keys with timestamps; these may stand in the table's keys as text too.
+    """
+
+    texts: pa.Array
+    times: pa.Table | None
+
+
 def key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
     """Distinct record keys as text; arguments and errors as of `look_up`."""
+    return asked_keys(keys, config, schema).texts
+
+
+def asked_keys(keys: Keys, config: TableConfig, schema: pa.Schema) -> AskedKeys:
+    """Record keys of what was given; arguments and errors as of `look_up`."""
     keys = [keys] if isinstance(keys, str) else keys
     rows, exact = keys, Exact()
     if isinstance(keys, (Mapping, pa.RecordBatchReader)) or hasattr(keys, "columns"):
@@ -391,6 +460,7 @@ def key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
         rows = given if isinstance(given, pa.Table) else given.read_all()
         exact = Exact(rounds=isinstance(keys, Mapping))
     elif not isinstance(keys, (pa.Array, pa.ChunkedArray)):
+        refuse_closed(keys, "keys")
         given = keys if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable) else list(keys)
         if given and isinstance(given, list) and all(isinstance(k, dict) for k in given):
             rows, exact = as_reader(given), Exact(rounds=True)
@@ -403,7 +473,7 @@ def key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
         if stored_leaf(unwrapped(rows.type)) == pa.string() or pt.is_null(rows.type):
             texts = convert(rows, pa.string(), RECORD_KEY)
             said = None if len(fields) != 1 else _with_times(pa.table({fields[0]: texts}), config, schema)
-            return pc.unique(texts) if said is None else _united(texts, _made(said, config, schema, exact))
+            return _asked(texts, said, config, schema, exact)
         if len(fields) != 1 or "." in fields[0]:
             raise TypeError(
                 f"keys of the columns {', '.join(fields) or RECORD_KEY} are texts, or rows with these columns, not "
@@ -411,14 +481,35 @@ def key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
             )
         rows = pa.table({fields[0]: rows})
     rows = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-    made, said = _made(rows, config, schema, exact), _with_times(rows, config, schema)
-    return pc.unique(made) if said is None else _united(made, _made(said, config, schema, exact))
+    said = _with_times(rows, config, schema)
+    rows = _as_in_table(rows, config, schema, exact)
+    made = _made(rows, config)
+    if said is None and _has_times(rows, config):
+        return AskedKeys(pc.unique(made), rows)
+    return _asked(made, said, config, schema, exact)
 
 
-def _made(rows: pa.Table, config: TableConfig, schema: pa.Schema, exact: Exact) -> pa.Array:
-    return one_array(record_keys(_as_in_table(rows, config, schema, exact), config.record_key_spec())).cast(
-        pa.string()
-    )
+def _asked(
+    texts: pa.Array | pa.ChunkedArray,
+    said: pa.Table | None,
+    config: TableConfig,
+    schema: pa.Schema,
+    exact: Exact,
+) -> AskedKeys:
+    """Keys that are texts, and the same with the dates and times that texts among them say."""
+    if said is None:
+        return AskedKeys(pc.unique(texts), None)
+    rows = _as_in_table(said, config, schema, exact)
+    return AskedKeys(_united(texts, _made(rows, config)), rows if _has_times(rows, config) else None)
+
+
+def _has_times(rows: pa.Table, config: TableConfig) -> bool:
+    columns = (nested_column(rows, name) for name in config.record_key_fields)
+    return any(c is not None and pt.is_timestamp(c.type) for c in columns)
+
+
+def _made(rows: pa.Table, config: TableConfig) -> pa.Array:
+    return one_array(record_keys(rows, config.record_key_spec())).cast(pa.string())
 
 
 def _united(texts: pa.Array | pa.ChunkedArray, more: pa.Array) -> pa.Array:
