@@ -184,3 +184,44 @@ def test_what_cannot_be_chosen_is_refused(tmp_path):
     with pytest.raises(UnknownPartitionError):
         table.deduplicate(partitions=["nowhere"], dry_run=True)
     assert tree(Made(tmp_path / "t")) == before
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("kind", ["merge", "insert_type", "upsert_type"])
+def test_rows_of_altered_columns_are_taken_out_too(tmp_path, table_type, kind):
+    """Files of before have the columns under other names, in other types, or under names that are reused."""
+    schema = pa.schema(
+        [("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.int32()), ("w", pa.string())]
+    )
+    table = HudiTable.create(
+        tmp_path, schema, record_keys="id", partition_fields="p", ordering_fields="ts", table_type=table_type
+    )
+    first = [{"id": i, "p": "p", "ts": 1, "v": n, "w": f"old {i}"} for n, i in enumerate("abc")]
+    table.insert(pa.Table.from_pylist(first, schema))
+    table.upsert(pa.Table.from_pylist([{**first[2], "ts": 2, "v": 5, "w": "old c again"}], schema))
+    table.alter().rename("w", "word").add("w", "double").widen("v", pa.int64()).execute()
+    second = [{"id": i, "p": "p", "ts": 9, "v": 2**40, "word": f"new {i}", "w": 1.5} for i in "bd"]
+    table.bulk_insert(second)
+    table.bulk_insert([{**second[1], "ts": 8, "v": 7, "word": "later d", "w": None}])
+    assert table.duplicates()["key"].to_pylist() == ["b", "b", "d", "d"]
+    done = table.deduplicate(keep=kind)
+    assert (done.keys, done.rows) == (2, 2)
+    b, d = {
+        "merge": ((2**40, "new b", 1.5), (2**40, "new d", 1.5)),
+        "insert_type": ((1, "old b", None), (2**40, "new d", 1.5)),
+        "upsert_type": ((2**40, "new b", 1.5), (7, "later d", None)),
+    }[kind]
+    want = {"a": (0, "old a", None), "b": b, "c": (5, "old c again", None), "d": d}
+    opened = HudiTable.open(str(tmp_path))
+
+    def rows():
+        return {r["id"]: (r["v"], r["word"], r["w"]) for r in opened.read().to_arrow().to_pylist()}
+
+    assert rows() == want
+    assert opened.duplicates().num_rows == 0
+    assert opened.verify(deep=True) == []
+    last = opened.upsert([{"id": "a", "p": "p", "ts": 9, "v": 9, "word": "last", "w": 2.5}])
+    assert rows() == {**want, "a": (9, "last", 2.5)}
+    opened.rollback(last)
+    opened.rollback(done.instant)
+    assert opened.duplicates()["key"].to_pylist() == ["b", "b", "d", "d"]

@@ -44,12 +44,12 @@ from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.file_slices import pending_compactions
 from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.file_system_view.table_schema import written_text
+from hudi_timeline.file_system_view.table_schema import with_history, written_text
 from hudi_timeline.keys.duplicates import DUPLICATES, copies, described, find
 from hudi_timeline.keys.keyed_slices import KeyedSlices, Writers
 from hudi_timeline.options.compaction_config import CompactionConfig, parse_compaction_options
 from hudi_timeline.options.service_options import DedupeType
-from hudi_timeline.services.compaction.compaction_executor import BY_NAME
+from hudi_timeline.services.compaction.compaction_executor import HARMED
 from hudi_timeline.services.compaction.slice_tasks import CompactionTask, make_tasks, stored_schema_text
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.instant import COMMIT, DELTA_COMMIT, INFLIGHT, instant_path
@@ -101,7 +101,7 @@ def deduplicate(
     # Before anything is announced: a table whose base files are not to be written, or that has no such partition.
     snapshot = context.look()
     feature_gate.check_service(
-        context.storage, snapshot.config, snapshot.timeline, context.options, also=BY_NAME
+        context.storage, snapshot.config, snapshot.timeline, context.options, also=HARMED
     )
     choose = partial(_Choice.of, partitions=partitions, kind=kind, config=config, across=across_partitions)
     if dry_run:
@@ -195,6 +195,7 @@ class _Choice:
             given or DEFAULT_BYTES, config.spill_path, config.spill_compress, given is not None
         )
         limit = limit.for_stream()
+        snapshot = with_history(snapshot, None)
         keyed = KeyedSlices.of(snapshot, partitions, merge=config.merge, limit=limit)
         if kind is DedupeType.MERGE:
             keyed = replace(keyed, merge=replace(slice_merge(snapshot, config.merge), limit=limit))
@@ -396,7 +397,7 @@ def _joined(parts: Sequence[_SliceChange]) -> _SliceChange:
 
 def _tasks(transaction: Transaction, choice: _Choice, config: CompactionConfig) -> list[CompactionTask]:
     """A new base file for each slice with changes."""
-    snapshot, instant = transaction.snapshot, transaction.instant
+    snapshot, instant = choice.keyed.snapshot, transaction.instant
     inflight = instant_path(transaction.config, instant, transaction.action, INFLIGHT)
     slices = [choice.keyed.slices[n] for n in choice.slices]
     made = make_tasks(snapshot, instant, slices, config)
