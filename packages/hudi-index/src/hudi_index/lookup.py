@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import HudiError, MissingColumnError, UnsupportedError
+from hudi_format.file_names import parse_base_file
 from hudi_format.file_slice.reader import LogRecords, SliceMerge
 from hudi_format.file_slice.record_versions import LoggedSlices
 from hudi_format.fork_safe import cached_property
@@ -130,9 +131,14 @@ class LoggedFiles:
         needed = merge.merge_schema(own, self.schema)
         asked = one_array(keys).cast(pa.string())
         of_keys = pa.schema([needed.field(n) for n in merge.key_columns])
+        file = parse_base_file("", path.rpartition("/")[2])
+        reading = None if merge.evolution is None or file is None else merge.evolution.reading(file.instant)
 
         def mine(schema: pa.Schema) -> Iterator[pa.Table]:
-            for group in iter_row_groups(storage, path, schema=schema):
+            stored = schema if reading is None else reading.stored(schema)
+            for group in iter_row_groups(storage, path, schema=stored):
+                if reading is not None:
+                    group = reading.given(group, schema)
                 rows = group.filter(pc.is_in(merge.keys(group).cast(pa.string()), value_set=asked))
                 if rows.num_rows:
                     yield rows

@@ -289,3 +289,62 @@ def test_records_of_logs_alone_that_would_have_to_meet_the_stored_ones_are_refus
     t.compact(options=given)
     t.upsert(rows(("1", "a", 3, None)), options=given)
     assert held(t) == before
+
+
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+@pytest.mark.parametrize(
+    "payload",
+    ["DefaultHoodieRecordPayload", "OverwriteNonDefaultsWithLatestAvroPayload", "PartialUpdateAvroPayload"],
+)
+@pytest.mark.parametrize("moves", ["true", "false"])
+@pytest.mark.sampled(3)
+def test_records_of_altered_columns_in_logs_meet_those_that_come_from_other_partitions(
+    tmp_path, index, payload, moves
+):
+    """By their ids: the name that a column had first is another one's now."""
+    options = {
+        "hoodie.datasource.write.payload.class": f"org.apache.hudi.common.model.{payload}",
+        f"hoodie.{index.partition('_')[2].lower()}.index.update.partition.path": moves,
+        "hoodie.index.type": index,
+    }
+    given = {**LOGS, **options}
+    schema = pa.schema(
+        [("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.int32()), ("w", pa.string())]
+    )
+    t = HudiTable.create(
+        str(tmp_path), schema, table_type="MERGE_ON_READ", record_keys=["id"], partition_fields=["p"],
+        ordering_fields=["ts"], options=options,
+    )  # fmt: skip
+    t.insert(
+        pa.Table.from_pylist([{"id": i, "p": "a", "ts": 5, "v": 1, "w": f"w{i}"} for i in "123"], schema),
+        options=given,
+    )
+    t.upsert(
+        pa.Table.from_pylist([{"id": "2", "p": "a", "ts": 6, "v": 2, "w": "logged"}], schema), options=given
+    )
+    t.alter().rename("w", "word").rename("v", "w").execute()
+    new = pa.schema(
+        [
+            ("id", pa.string()),
+            ("p", pa.string()),
+            ("ts", pa.int64()),
+            ("w", pa.int32()),
+            ("word", pa.string()),
+        ]
+    )
+    t = HudiTable.open(str(tmp_path))
+    come = [
+        {"id": "1", "p": "b", "ts": 7, "w": None, "word": "moved"},
+        {"id": "2", "p": "b", "ts": 7, "w": 22, "word": None},
+        {"id": "3", "p": "b", "ts": 1, "w": 33, "word": "too late"},
+    ]
+    t.upsert(pa.Table.from_pylist(come, new), options=given)
+    found = {r["id"]: (r["ts"], r["w"], r["word"]) for r in t.read().to_arrow().to_pylist()}
+    filled = payload != "DefaultHoodieRecordPayload"
+    late = (1, 33, "too late") if payload.startswith("OverwriteNon") else (5, 1, "w3")
+    # Of records in logs this payload takes the last one as it is, before it meets that of the base file.
+    logged = "w2" if payload.startswith("OverwriteNon") and moves == "false" else "logged"
+    assert found == {
+        "1": (7, 1 if filled else None, "moved"), "2": (7, 22, logged if filled else None), "3": late
+    }  # fmt: skip
+    assert t.duplicates(across_partitions=True).num_rows == 0

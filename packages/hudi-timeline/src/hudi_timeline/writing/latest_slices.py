@@ -15,7 +15,7 @@ from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slices import CommittedLogs, newest_with_ranges, pending_compactions
 from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, is_base_file
-from hudi_timeline.file_system_view.table_schema import history_file
+from hudi_timeline.file_system_view.table_schema import history_file, with_history
 from hudi_timeline.metadata_table.bloom_footers import with_footers
 from hudi_timeline.metadata_table.record_index import with_record_index
 from hudi_timeline.writing.bucket_index import with_groups
@@ -116,15 +116,10 @@ class LatestSlices:
             task = replace(task, alone=LoggedSlices(alone, merge, schema, self.committed))
         if not logs:
             return task
-        logged = LoggedFiles(logs, merge, schema, self.committed, frozenset(planned))
         meets = task.compares_stored or task.takes_values_along
-        if meets and history_file(snapshot):
-            raise UnsupportedError(
-                "the merge compares records with those of other partitions, which stand in log files, and the table's "
-                "columns were changed",
-                table=snapshot.storage.uri,
-                remedy="compact the table first, or use an index within partitions.",
-            )
+        if history_file(snapshot):  # older files have columns under other names, or in other types
+            merge = replace(merge, evolution=with_history(snapshot, None).evolution)
+        logged = LoggedFiles(logs, merge, schema, self.committed, frozenset(planned))
         return replace(task, logged=logged, only_living=plan.operation == "insert" or meets)
 
 

@@ -151,7 +151,9 @@ def _stored(context: WriteContext, path: str, rows: pa.Table) -> Iterator[tuple[
     """Stored records of a file with the keys of rows, as the schema has them, and the row of each."""
     index = KeyIndex(rows.column(RECORD_KEY))
     file = parse_base_file(*path.rpartition("/")[::2])
-    reading = None if file is None else context.reading(file)
+    logged = context.logged is not None and path in context.logged.logs
+    # What is merged with logs has the table's columns already.
+    reading = None if file is None or logged else context.reading(file)
     for group in _groups(context, path, rows.column(RECORD_KEY)):
         found = index.find(group.column(RECORD_KEY))
         hits = np.flatnonzero(found >= 0)
