@@ -6,6 +6,7 @@ import pytest
 
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
 from hudi_timeline.options import ReadConfig, parse_read_options
+from hudi_timeline.options.read_config import refuse_whole
 
 INCREMENTAL = {"hoodie.datasource.query.type": "incremental"}
 BEGIN = "hoodie.datasource.read.begin.instanttime"
@@ -47,15 +48,18 @@ def test_what_an_incremental_read_does_at_gaps_can_be_chosen():
     assert (config.hollow_policy, config.fallback_full_scan, config.use_end_schema) == ("BLOCK", True, True)
 
 
-def test_completion_times_do_not_go_with_a_full_scan():
+def test_completion_times_go_with_a_full_scan_only_in_tables_that_have_them():
     policy = {"hoodie.read.timeline.holes.resolution.policy": "USE_TRANSITION_TIME"}
     assert parse_read_options(policy).hollow_policy == "USE_TRANSITION_TIME"
     for whole in (
         {"hudi.read.incremental.on.missing": "full_scan"},
         {"hoodie.datasource.read.incr.fallback.fulltablescan.enable": "true"},
     ):
-        with pytest.raises(ConflictingOptionError, match="completed"):
-            parse_read_options({**policy, **whole})
+        for completion in (policy, {"hudi.read.incremental.order": "completion"}):
+            asked = parse_read_options({**completion, **whole})
+            with pytest.raises(ConflictingOptionError, match="completed"):
+                refuse_whole(asked, "of version 6")
+    refuse_whole(parse_read_options(policy), "of version 6")
 
 
 def test_paths_are_a_list_for_snapshots():
