@@ -94,3 +94,17 @@ def test_only_floats_are_kept_from_the_scan(spark):
     for kind in (T.LongType(), T.StringType(), T.ArrayType(T.DoubleType()), twice):
         assert beyond_bounds("x", kind) is None
     assert "nanvl" in str(beyond_bounds("x", T.FloatType()))
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_frame_names_the_base_files_that_spark_scans(spark, path, kind):
+    """Of file slices with log records the base files are read by workers of Python, and are not among them."""
+    table = made(path, kind)
+    table.bulk_insert(ROWS.slice(0, 1).set_column(0, "id", [["z"]]))
+    table.upsert(ROWS.slice(1, 1))
+    frame = spark.read.format("hudi").load(path)
+    newest = [s for s in table.inspect.file_slices().to_pylist() if s["latest"]]
+    files = {s["base_file"] for s in newest if not s["log_files"]}
+    assert {name.removeprefix(f"file://{path}/") for name in frame.inputFiles()} == files
+    assert set(frame.where("id = 'z'").inputFiles()) == set(frame.inputFiles())
+    assert len(files) == (1 if kind == "MERGE_ON_READ" else 2)
