@@ -173,6 +173,8 @@ LOGGED = [
         ("GLOBAL_SIMPLE", "OverwriteNonDefaultsWithLatestAvroPayload", "true"),
         ("GLOBAL_SIMPLE", "DefaultHoodieRecordPayload", "false"),
         ("GLOBAL_BLOOM", "PartialUpdateAvroPayload", "false"),
+        ("GLOBAL_BLOOM", "OverwriteWithLatestAvroPayload", "false"),
+        ("GLOBAL_SIMPLE", "OverwriteWithLatestAvroPayload", "false"),
     )
 ]
 
