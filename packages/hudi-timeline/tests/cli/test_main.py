@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import shlex
 import subprocess
 import sys
 
@@ -276,3 +278,32 @@ def test_options_with_a_meaning_are_listed(hudi):
     assert {r["taken_as"] for r in rows} == {"meaning"}
     assert "hoodie.datasource.write.recordkey.field" in {r["key"] for r in rows}
     assert len(json.loads(hudi("config", "list", "--all", "-o", "json")[1])) > len(rows)
+
+
+@pytest.mark.parametrize("output", ["table", "json", "ndjson", "csv"])
+def test_a_closed_standard_output_takes_nothing_and_harms_nothing(path, output):
+    done = _in_shell(f'hudi files "$T" -o {output} >&-', path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_errors_do_not_go_among_the_rows_where_standard_error_is_closed(path):
+    done = _in_shell('hudi count "$T/none" 2>&-', path)
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+def test_a_closed_standard_input_is_no_terminal(path):
+    done = _in_shell('hudi restore "$T" 20200101000000000 <&- 2>&1', path)
+    assert (done.returncode, done.stdout.count("\n")) == (1, 1)
+    assert "HUDI-E0901" in done.stdout
+
+
+def _in_shell(line, table):
+    hudi = f"{shlex.quote(sys.executable)} -c 'from hudi_timeline.cli.main import main; main()'"
+    text = line.replace("hudi ", hudi + " ", 1)
+    return subprocess.run(
+        ["sh", "-c", text],
+        env={**os.environ, "T": table},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )

@@ -47,6 +47,7 @@ from hudi_timeline.cli.output import (
     Path,
     StorageOptions,
     column_names,
+    open_closed_streams,
     open_table,
     show_facts,
     show_rows,
@@ -447,6 +448,7 @@ def main() -> None:
 
     Errors of this project are one line on standard error and exit code 1.
     """
+    open_closed_streams()
     _tell_warnings()
     try:
         _command()()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import json
+import os
 import sys
 from collections.abc import Callable
 from datetime import date, datetime, time
@@ -86,6 +87,16 @@ def text(value: object) -> str:
     if value is None:
         return ""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list, bool)) else str(value)
+
+
+def open_closed_streams() -> None:
+    """Put the null device where a standard stream is closed, as by `>&-` in a shell.
+
+    Otherwise errors would be printed among the rows, and a table's file take the number of the stream.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):  # in the order of their numbers
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - as long as the process
 
 
 def tell(said: object, *, error: bool = False) -> None:
