@@ -307,3 +307,11 @@ def _in_shell(line, table):
         capture_output=True,
         text=True,
     )
+
+
+@pytest.mark.parametrize("words", [("head", "-c"), ("count", "-w"), ("sql",)], ids=lambda w: w[0])
+def test_an_argument_in_another_encoding_is_refused_in_one_line(hudi, path, words):
+    code, out, err = hudi(words[0], path, *words[1:], "zo\udcc3\udca9 = 1")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "HUDI-E" in err
+    assert "Remedy" in err

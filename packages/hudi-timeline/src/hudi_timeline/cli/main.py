@@ -76,6 +76,7 @@ app = typer.Typer(
 
 FAULT = 70  # as sysexits.h has it for a program's own
 TRACEBACK = "HUDI_TRACEBACK"
+_UNDECODED = re.compile("[\udc80-\udcff]")  # bytes of an argument, as Python has them
 INTERRUPTED = 130  # as shells have it for what SIGINT ended
 
 
@@ -468,6 +469,12 @@ def main() -> None:
             tell(
                 OptionError(f"standard output is in {e.encoding}, which has no {lost}", remedy=remedy),
                 error=True,
+            )
+            sys.exit(1)
+        if isinstance(e, UnicodeEncodeError) and _UNDECODED.search("".join(sys.argv)):
+            remedy = "set PYTHONUTF8=1, or a locale in UTF-8 such as LC_ALL=C.UTF-8, and write it in UTF-8."
+            tell(
+                OptionError("an argument is no text in the encoding of this shell", remedy=remedy), error=True
             )
             sys.exit(1)
         if os.environ.get(TRACEBACK):
