@@ -8,6 +8,7 @@ from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable, metadata_config
 from hudi_timeline.keys import erasure
 from hudi_timeline.keys.key_traces import Wanted
+from hudi_timeline.testing.workload import made_table
 
 KEY = "erase-me-0815"
 OPTIONS = {"hoodie.parquet.compression.codec": "uncompressed", **QUIET}
@@ -202,3 +203,19 @@ def test_files_that_are_cleaned_while_they_are_looked_at_hold_nothing(tmp_path, 
     assert gone
     assert files > len(gone)
     assert {p for p, _ in found} - set(gone) == {t["path"] for t in all_of_them} - set(gone)
+
+
+def test_a_savepoint_that_is_deleted_while_it_is_looked_at_keeps_nothing(monkeypatch):
+    table = HudiTable.open(made_table().copy_of())
+    saved, read = table.savepoints[0], erasure.avro_files.read_record
+
+    def deleted(*args):
+        if table.savepoints:
+            table.delete_savepoint(saved)
+        return read(*args)
+
+    monkeypatch.setattr(erasure.avro_files, "read_record", deleted)
+    report = table.erasure_report(["b"])
+    assert len(report.traces)
+    assert not any(t["savepoints"] for t in report.traces.to_pylist())
+    assert table.savepoints == []

@@ -227,13 +227,17 @@ class _States:
         self._pending = pending_compactions(snapshot) if merges else {}
         self._saved: dict[str, list[str]] = {}
         for instant in timeline.of(SAVEPOINT):
-            if instant.completed:
+            if not instant.completed:
+                continue
+            try:
                 record = avro_files.read_record(
                     storage, "HoodieSavepointMetadata", instant.path, instant.time
                 )
-                for partition, files in (record.get("partitionMetadata") or {}).items():
-                    for name in files.get("savepointDataFile") or ():
-                        self._saved.setdefault(join_path(partition, name), []).append(instant.time)
+            except FileNotFoundError:  # deleted since the timeline was listed: it keeps nothing any more
+                continue
+            for partition, files in (record.get("partitionMetadata") or {}).items():
+                for name in files.get("savepointDataFile") or ():
+                    self._saved.setdefault(join_path(partition, name), []).append(instant.time)
 
     def savepoints(self, path: str) -> list[str]:
         return self._saved.get(path, [])
