@@ -273,6 +273,31 @@ def test_the_package_runs_as_the_command(path):
     assert run.stdout == "3\n"
 
 
+@pytest.mark.parametrize("module", ["typer", "hudi_timeline.cli.data"])
+def test_an_interrupt_while_libraries_are_imported_is_one_line(module):
+    code = f"""
+import sys
+
+class Interrupts:
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupts())
+from hudi_timeline.__main__ import main
+main()
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "interrupted.\n")
+
+
+def test_a_full_disk_is_no_wrong_path(path):
+    done = _in_shell('hudi files "$T" -o csv > /dev/full', path)
+    assert done.returncode == 1
+    assert "free space" in done.stderr
+    assert "correct the path" not in done.stderr
+
+
 def test_options_with_a_meaning_are_listed(hudi):
     rows = json.loads(hudi("config", "list", "-o", "json")[1])
     assert {r["taken_as"] for r in rows} == {"meaning"}

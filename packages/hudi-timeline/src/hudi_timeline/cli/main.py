@@ -6,6 +6,7 @@ code); 2 the command line is at fault; 70 the command itself is; 130 interrupted
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
@@ -76,8 +77,8 @@ app = typer.Typer(
 
 FAULT = 70  # as sysexits.h has it for a program's own
 TRACEBACK = "HUDI_TRACEBACK"
-_UNDECODED = re.compile("[\udc80-\udcff]")  # bytes of an argument, as Python has them
 INTERRUPTED = 130  # as shells have it for what SIGINT ended
+_UNDECODED = re.compile("[\udc80-\udcff]")  # bytes of an argument, as Python has them
 
 
 Wide = Annotated[bool, typer.Option("--wide", help="All columns; those of JSON and CSV.")]
@@ -510,6 +511,8 @@ def line_of(error: OSError) -> str:
     """Line for an operating system error outside of tables, such as a capsule's target file."""
     reason = _named(error.strerror or str(error) or type(error).__name__)
     remedy = "correct the path, or grant this user access to it."
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        remedy = "free space where it is to be written, then run it again."
     return " ".join(
         str(StorageError(f"the system refused: {reason}", file=_shown(error), remedy=remedy)).split()
     )
