@@ -5,10 +5,24 @@ from functools import partial
 import pytest
 
 from hudi_format import properties as props
-from hudi_format.errors import ConcurrentWriterError, CorruptFileError, NotAHudiTableError, TableExistsError
+from hudi_format.errors import (
+    ConcurrentWriterError,
+    CorruptFileError,
+    LockError,
+    NotAHudiTableError,
+    TableExistsError,
+)
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable, table_config
-from hudi_timeline.table_config import BACKUP_FILE, PROPERTIES_FILE, TableConfig, load, update
+from hudi_timeline.concurrency.locks.provider import InProcessLock, hold
+from hudi_timeline.table_config import (
+    BACKUP_FILE,
+    METADATA_PARTITIONS,
+    PROPERTIES_FILE,
+    TableConfig,
+    load,
+    update,
+)
 from hudi_timeline.testing import CHANGES, CRASH, STALL, Fault, Faults, MemoryStorage
 from hudi_timeline.verify.findings import Severity
 
@@ -274,6 +288,30 @@ def test_an_update_that_stops_while_another_process_updates_keeps_what_that_one_
         assert found["x"] == "other" or number not in refused
         assert load(storage, pause=no_pause) == update(storage, {}), "the backup does not count"
     assert len(refused) >= 5
+
+
+@pytest.mark.req("CC-22")
+def test_an_update_that_lost_its_lock_changes_nothing():
+    """Although nobody has changed the file: what the new entries name may be gone."""
+    made = MemoryStorage()
+    table_config.create(made, {"hoodie.table.name": "t"})
+    before, lost = made.read(PROPERTIES_FILE), set()
+    for number in range(1, 20):
+        storage = made.copy_of()
+        lock = InProcessLock(storage.uri)
+        faults = Faults(Fault(STALL, number=number, after=True), stall=lock.release)
+        try:
+            with hold(lock):
+                update(faults.wrap(storage), {METADATA_PARTITIONS: "files"})
+        except LockError:
+            lost.add(number)
+            assert storage.read(PROPERTIES_FILE) == before
+        if not faults.struck:
+            break
+        begun = any((c.operation, c.path) == ("delete", PROPERTIES_FILE) for c in faults.log[:number])
+        assert begun == (number not in lost), "what was begun is ended"
+        assert load(storage, pause=no_pause) == update(storage, {}), "the backup does not count"
+    assert len(lost) >= 5
 
 
 @pytest.mark.parametrize("steps", range(5))

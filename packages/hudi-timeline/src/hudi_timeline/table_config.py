@@ -23,6 +23,7 @@ from hudi_format.storage import stable_reads
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage, has_no_folders
 from hudi_format.storage.safe_path import is_plain
+from hudi_timeline.concurrency.locks.provider import verify_held
 from hudi_timeline.table_version import PRECOMBINE_FIELD, WRITE_VERSION, TableVersion
 
 META_FOLDER = ".hoodie"
@@ -501,6 +502,7 @@ def update(storage: Storage, set: Mapping[str, str], remove: Iterable[str] = ())
 
     Raises:
         NotAHudiTableError, CorruptFileError: as `load`.
+        LockError: the lock was lost, and the file is as it was.
         ConcurrentWriterError: another process, which holds the lock by now, has changed the file meanwhile.
     """
     recover(storage)
@@ -512,10 +514,12 @@ def update(storage: Storage, set: Mapping[str, str], remove: Iterable[str] = ())
     before = storage.read(PROPERTIES_FILE)
     if parsed_file(storage, before, PROPERTIES_FILE) != current:
         raise _changed_meanwhile(storage)
+    verify_held()
     storage.publish(BACKUP_FILE, before)
     # Who has taken the lock since has settled the backup first, and what it made of the file stays.
     if storage.info(BACKUP_FILE) is None or _bytes_of(storage) != before:
         raise _changed_meanwhile(storage)
+    verify_held()  # what the new entries name may be gone too, though the file has not changed
     storage.delete(PROPERTIES_FILE)
     after = render(changed, "Updated at")
     try:
