@@ -197,7 +197,7 @@ def test_a_build_of_some_columns_says_what_apache_hudi_s_readers_need(storage):
 
 def test_indexes_that_cannot_be_are_refused_before_anything_is_planned(storage):
     made(storage)
-    with pytest.raises(UnsupportedError, match="secondary_index_x is no partition"):
+    with pytest.raises(UnsupportedError, match="'secondary_index_x' is no partition"):
         table(storage).build_index("secondary_index_x")
     with pytest.raises(OptionError, match="drops the metadata table"):
         table(storage, **{"hoodie.metadata.enable": "false"}).build_index("column_stats")
