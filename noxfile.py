@@ -322,9 +322,9 @@ def simulation(session: nox.Session) -> None:
 
 @nox.session
 def simulation_smoke(session: nox.Session) -> None:
-    """The first 1,500 of those interleavings, or as many as leave CI its time on a slow machine."""
+    """The first 10,000 of those interleavings, or as many as leave CI its time on a slow machine."""
     _install(session, "hudi-timeline", *TESTING)
-    session.run("python", "tools/simulate.py", "0", "1500", "--processes", str(_workers()),
+    session.run("python", "tools/simulate.py", "0", "10000", "--processes", str(_workers()),
                 "--processor-seconds", "300")  # fmt: skip
 
 

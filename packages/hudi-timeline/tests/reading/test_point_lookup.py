@@ -181,6 +181,35 @@ def test_rows_of_the_index_and_rows_that_it_does_not_have_are_of_one_state(tmp_p
     assert got.column("place").to_pylist() == ["x0"]
 
 
+@pytest.mark.req("CC-01")
+@pytest.mark.parametrize(
+    ("way", "by"),
+    [("footers", "rollback"), ("index", "rollback"), ("columns", "rollback"), ("index", "clean")],
+)
+def test_files_that_go_before_they_are_looked_into_are_looked_for_again(tmp_path, monkeypatch, way, by):
+    """A cleaning leaves the files of a scan of this process; those that the index names are of none."""
+    table, folder = written(tmp_path, virtual=way == "columns"), str(tmp_path / "t")
+    table.upsert(pa.Table.from_pylist(rows(0, 100, v=2), SCHEMA), options=INDEXED if way == "index" else {})
+    real, left = point_lookup._looked_at, [1]
+
+    def looked_at(*args):
+        if left:
+            left.clear()
+            other = HudiTable.open(folder)
+            if by == "rollback":
+                other.rollback(other.timeline.completed_writes()[-1].time)
+            else:
+                other.upsert(pa.Table.from_pylist(rows(0, 100, v=3), SCHEMA))
+                policy = {"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"}
+                other.clean(options={**policy, "hoodie.cleaner.fileversions.retained": "1"})
+        return real(*args)
+
+    monkeypatch.setattr(point_lookup, "_looked_at", looked_at)
+    asked = HudiTable.open(folder, options={"hoodie.metadata.enable": str(way == "index").lower()})
+    assert asked.get([{"id": 3, "p": "a"}])["v"].to_pylist() == [1 if by == "rollback" else 3]
+    assert not left
+
+
 def test_of_many_keys_in_all_files_the_index_is_asked_for_a_few(tmp_path, monkeypatch):
     written(tmp_path).upsert(pa.Table.from_pylist(rows(0, 1), SCHEMA), options=INDEXED)
     table = HudiTable.open(str(tmp_path / "t"), options={"hoodie.metadata.enable": "true"})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -345,14 +346,21 @@ class TableSnapshot:
         if not self.lenient:
             refuse_outlived(self, written, lambda: found, logs=logs, partitions=partitions, wanted=wanted)
 
-    def refuse_missing(self, path: str) -> None:
-        """Raise if a planned file that is not there was deleted with this state.
+    @contextmanager
+    def of_its_state(self) -> Iterator[None]:
+        """The reading of planned files, one of which may be gone with the state that they are of.
 
         Raises:
             StaleSnapshotError: it was cleaned, or its commit undone, since the timeline was read.
-            MissingFileError, CorruptFileError, UnsupportedError: what a cleaning did cannot be read.
+            MissingFileError: it is gone, and the state is not.
+            CorruptFileError, UnsupportedError: what a cleaning did cannot be read.
         """
-        refuse_outlived(self, self.written(), dict, logs=True, missed=path)
+        try:
+            yield
+        except MissingFileError as e:
+            if not isinstance(e, StaleSnapshotError):
+                refuse_outlived(self, self.written(), dict, logs=True, missed=e.file)
+            raise
 
     @cached_property
     def archived_replacements(self) -> ArchivedReplacements:

@@ -111,7 +111,7 @@ class PolarsSource:
             _ = self._scan.plan  # made for all queries of the frame
         scan = self._scan.narrowed(needed, filter)
         given: set[str] = set()
-        with scan.of_its_state():
+        with scan.snapshot.of_its_state():
             own = self._own_files(scan)
         for paths in own:
             try:

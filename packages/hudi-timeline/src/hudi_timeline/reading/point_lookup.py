@@ -147,9 +147,8 @@ def look_up(
     if found and _state_of(find.scan.snapshot) != _state_of(now):
         # The table was changed meanwhile: all rows are of one state, and have its columns.
         found, find = [], _finder(scan_of, storage, config, now.schema, wanted)
-    tasks = [t for t in find.tasks if among is None or t.partition in among] if len(wanted) else []
-    looked = side_by_side(find.rows, tasks, _threads(storage), "hudi-get")
-    found += [t for t in looked if t is not None and t.num_rows]
+    if len(wanted):
+        found += find.found(among)
     if config.populate_meta_fields and asked.times is not None:
         found += _by_times(scan_of, find.scan.snapshot, asked.times, found, among)
     return pa.concat_tables(found) if found else find.scan.schema.empty_table()
@@ -182,9 +181,7 @@ def _by_times(
     for name in config.record_key_fields:
         if name in times.schema.names and times.schema.field(name).type == scan.schema.field(name).type:
             conditions.append(pc.field(name).isin(pc.unique(times.column(name))))
-    find = _finder_by_columns(scan, config, left, all_of(conditions))
-    tasks = [t for t in find.tasks if among is None or t.partition in among]
-    rows = [t for t in side_by_side(find.rows, tasks, _threads(storage), "hudi-get") if t is not None]
+    rows = _finder_by_columns(scan, config, left, all_of(conditions)).found(among)
     # A text that was asked for as it stands may be the time of such a row.
     given = [t.column(RECORD_KEY) for t in found]
     known = pa.chunked_array([c.cast(pa.string()) for g in given for c in g.chunks], pa.string())
@@ -192,9 +189,19 @@ def _by_times(
     return [t for t in rows if t.num_rows]
 
 
-def _threads(storage: Storage) -> int:
+def _looked_at(
+    now: TableSnapshot, tasks: Sequence[ReadTask], rows: Callable[[ReadTask], pa.Table | None]
+) -> list[pa.Table]:
+    """Rows that are found in tasks of a snapshot.
+
+    Raises:
+        StaleSnapshotError: a file was cleaned, or its commit undone, since they were planned.
+    """
     # Threads that wait for each other's processor cost more of its time.
-    return min(THREADS, pa.cpu_count()) if storage.is_local else THREADS
+    threads = min(THREADS, pa.cpu_count()) if now.storage.is_local else THREADS
+    with now.of_its_state():
+        looked = side_by_side(rows, tasks, threads, "hudi-get")
+        return [t for t in looked if t is not None and t.num_rows]
 
 
 def _without(wanted: pa.Array, found: Sequence[pa.Table]) -> pa.Array:
@@ -248,7 +255,7 @@ class KeptIndex:
         keep = pc.field(RECORD_KEY).isin(wanted)
         keys = WantedKeys(wanted, layouts)
         chosen = [replace(tasks[g], filter=keep, filter_columns=(RECORD_KEY,), keys=keys) for g in groups]
-        found = [t for t in side_by_side(read_whole, chosen, _threads(now.storage), "hudi-get") if t.num_rows]
+        found = _looked_at(now, chosen, read_whole)
         _say_lost(now.storage, told, found, among)
         return found
 
@@ -309,6 +316,11 @@ class _Finder:
     scan: Scan
     tasks: list[ReadTask]
     rows: Callable[[ReadTask], pa.Table | None]
+
+    def found(self, among: set[str] | None) -> list[pa.Table]:
+        """Rows in some partitions, None for all; errors as of `_looked_at`."""
+        tasks = [t for t in self.tasks if among is None or t.partition in among]
+        return _looked_at(self.scan.snapshot, tasks, self.rows)
 
 
 def _finder(

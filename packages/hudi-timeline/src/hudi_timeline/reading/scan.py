@@ -10,7 +10,6 @@ import warnings as python_warnings
 from collections import deque
 from collections.abc import Collection, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ import pyarrow as pa
 
 from hudi_format._checks import text_list
 from hudi_format.arrow.arrays import put_together
-from hudi_format.errors import InvalidOptionError, MissingFileError, StaleSnapshotError
+from hudi_format.errors import InvalidOptionError
 from hudi_format.fork_safe import ProcessLock
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.display.html_view import facts_view, schema_rows, titled
@@ -164,12 +163,15 @@ class Scan:
         if not tasks:
             return self.schema.empty_table()
         if len(tasks) == 1:
-            with self.of_its_state():
+            with self.snapshot.of_its_state():
                 return tasks[0].to_table()
         from hudi_timeline.display.progress import counted
 
         at_once = self._files_at_once(tasks)
-        with self.of_its_state(), ThreadPoolExecutor(at_once, thread_name_prefix="hudi-read") as pool:
+        with (
+            self.snapshot.of_its_state(),
+            ThreadPoolExecutor(at_once, thread_name_prefix="hudi-read") as pool,
+        ):
             futures = [pool.submit(t.to_table) for t in tasks]
             try:
                 with counted("read", len(tasks)) as shown:
@@ -181,20 +183,6 @@ class Scan:
                 for future in futures:
                     future.cancel()
         return put_together(tables, self.schema)
-
-    @contextmanager
-    def of_its_state(self) -> Iterator[None]:
-        """The reading of planned files, one of which may be gone with the state that they are of.
-
-        Raises:
-            StaleSnapshotError: it was cleaned, or its commit undone, since the scan was made.
-        """
-        try:
-            yield
-        except MissingFileError as e:
-            if not isinstance(e, StaleSnapshotError):
-                self.snapshot.refuse_missing(e.file)
-            raise
 
     def _files_at_once(self, tasks: Sequence[ReadTask | ChangeTask]) -> int:
         most = min(pa.cpu_count(), MOST_LOCAL_FILES) if self._storage.is_local else REMOTE_FILES
@@ -231,7 +219,7 @@ class Scan:
     def _batches(
         self, tasks: Sequence[ReadTask | ChangeTask], batch_rows: int
     ) -> Generator[pa.RecordBatch, None, None]:
-        with self.of_its_state():
+        with self.snapshot.of_its_state():
             for task in tasks:
                 yield from task.to_batches(batch_rows)
 
@@ -244,7 +232,10 @@ class Scan:
         if not tasks:
             return 0
         at_once = self._files_at_once(tasks)
-        with self.of_its_state(), ThreadPoolExecutor(at_once, thread_name_prefix="hudi-read") as pool:
+        with (
+            self.snapshot.of_its_state(),
+            ThreadPoolExecutor(at_once, thread_name_prefix="hudi-read") as pool,
+        ):
             return sum(table.num_rows for table in pool.map(lambda t: t.to_table(), tasks))
 
     def __len__(self) -> int:
