@@ -19,6 +19,11 @@ from hudi_format.parquet._thrift cimport (
 )
 
 
+cdef enum:
+    FLOAT = 4           # of parquet.thrift's Type
+    DOUBLE = 5
+
+
 cdef struct Span:
     int64_t at
     int64_t length      # -1: not there
@@ -34,6 +39,7 @@ cdef struct Chunk:
     int64_t dictionary  # -1: there is none
     bint elsewhere      # whether its pages are in another file
     int64_t nulls       # -1: not said
+    Span statistics     # the struct as it lies
     Span path           # the elements as they lie, each behind its length
     uint64_t steps      # how many
     Span[6] bounds      # by field number less 1: max, min, -, -, max_value, min_value
@@ -121,7 +127,9 @@ cdef int _chunk(Cursor* c, bint inner, Chunk* chunk) noexcept nogil:
         elif number == 11 and kind == T_I64:
             status = _number(c, &chunk.dictionary)
         elif number == 12 and kind == T_STRUCT:
+            chunk.statistics.at = c.at
             status = _statistics(c, chunk)
+            chunk.statistics.length = c.at - chunk.statistics.at
         else:
             status = skip(c, kind, 1, False)
         if status != OK:
@@ -148,48 +156,111 @@ cdef bytes _joined(Cursor* c, Chunk* chunk):
     return steps[0] if len(steps) == 1 else b".".join(steps)
 
 
-cdef int _row_group(Cursor* c, object wanted, list out) except? -9:
-    """Append the row group: (rows, [chunk, ...])."""
-    cdef int64_t number = 0, rows = -1
-    cdef Chunk chunk
-    cdef int kind = 0, status, n
-    cdef uint64_t count = 0, i
-    chunks = []
-    while True:
-        status = field(c, &number, &kind)
+cdef class _Walk:
+    """What a walk over a footer is to find: descriptions of chunks, or the places of some structs.
+
+    One that finds chunks has the row groups in `groups`, and in `orders` for each leaf column whether its values are in
+    the order of its type; one that finds places has them in the other lists.
+    """
+    cdef object wanted          # paths of chunks; None for all
+    cdef bint places
+    cdef list groups, orders, begins, statistics
+    cdef Span entries
+
+    def __init__(self, wanted, places):
+        self.wanted, self.places = wanted, places
+        self.groups, self.orders, self.begins, self.statistics = [], [], [], []
+        self.entries.at, self.entries.length = -1, 0
+
+    cdef int chunk(self, Cursor* c, uint64_t i, list chunks) except? -9:
+        """One ColumnChunk of a row group."""
+        cdef Chunk chunk
+        cdef int64_t begin = c.at
+        cdef int n, status
+        chunk.physical = chunk.codec = chunk.values = chunk.unpacked = chunk.packed = -1
+        chunk.data = chunk.dictionary = chunk.nulls = -1
+        chunk.elsewhere = False
+        chunk.path.at, chunk.path.length, chunk.steps = 0, -1, 0
+        chunk.statistics.at, chunk.statistics.length = 0, -1
+        for n in range(6):
+            chunk.bounds[n].at, chunk.bounds[n].length = 0, -1
+        with nogil:
+            status = _chunk(c, False, &chunk)
         if status != OK:
             return status
-        if kind == 0:
-            out.append((rows, chunks))
+        if self.places:
+            if i == 0:
+                self.begins.append(begin)
+            if chunk.statistics.length >= 0 and (chunk.physical == FLOAT or chunk.physical == DOUBLE):
+                self.statistics.append((chunk.statistics.at, chunk.statistics.length))
             return OK
-        if number == 1:
-            status = enter(c, kind, &count)
-            for i in range(count if status == OK else 0):
-                chunk.physical = chunk.codec = chunk.values = chunk.unpacked = chunk.packed = -1
-                chunk.data = chunk.dictionary = chunk.nulls = -1
-                chunk.elsewhere = False
-                chunk.path.at, chunk.path.length, chunk.steps = 0, -1, 0
-                for n in range(6):
-                    chunk.bounds[n].at, chunk.bounds[n].length = 0, -1
+        path = _joined(c, &chunk)
+        if self.wanted is None or path in self.wanted:
+            chunks.append((
+                i, path, chunk.physical, chunk.codec, chunk.values, chunk.unpacked, chunk.packed,
+                chunk.dictionary, chunk.nulls,
+                _bytes(c, chunk.bounds[5]), _bytes(c, chunk.bounds[4]),
+                _bytes(c, chunk.bounds[1]), _bytes(c, chunk.bounds[0]),
+                -1 if chunk.elsewhere else chunk.data,
+            ))
+        return OK
+
+    cdef int row_group(self, Cursor* c) except? -9:
+        """One RowGroup: (rows, [chunk, ...])."""
+        cdef int64_t number = 0, rows = -1
+        cdef int kind = 0, status
+        cdef uint64_t count = 0, i
+        chunks = []
+        while True:
+            status = field(c, &number, &kind)
+            if status != OK:
+                return status
+            if kind == 0:
+                self.groups.append((rows, chunks))
+                return OK
+            if number == 1:
+                status = enter(c, kind, &count)
+                for i in range(count if status == OK else 0):
+                    status = self.chunk(c, i, chunks)
+                    if status != OK:
+                        return status
+            elif number == 3 and kind == T_I64:
+                status = _number(c, &rows)
+            else:
+                status = skip(c, kind, 1, False)
+            if status != OK:
+                return status
+
+    cdef int file(self, const uint8_t[::1] data) except? -9:
+        """The FileMetaData."""
+        cdef Cursor c
+        cdef int64_t number = 0
+        cdef uint64_t count = 0, i
+        cdef int kind = 0, status
+        c.size = data.shape[0]
+        c.data = &data[0] if c.size else NULL
+        c.at = 0
+        while True:
+            status = field(&c, &number, &kind)
+            if status == OK and kind == 0:
+                return OK
+            if status == OK and number == 4:
+                status = enter(&c, kind, &count)
+                for i in range(count if status == OK else 0):
+                    status = self.row_group(&c)
+                    if status != OK:
+                        break
+            elif status == OK and number == 7 and not self.places:
+                status = _orders(&c, kind, self.orders)
+            elif status == OK:
+                if number == 5:
+                    self.entries.at = c.at
                 with nogil:
-                    status = _chunk(c, False, &chunk)
-                if status != OK:
-                    return status
-                path = _joined(c, &chunk)
-                if wanted is None or path in wanted:
-                    chunks.append((
-                        i, path, chunk.physical, chunk.codec, chunk.values, chunk.unpacked, chunk.packed,
-                        chunk.dictionary, chunk.nulls,
-                        _bytes(c, chunk.bounds[5]), _bytes(c, chunk.bounds[4]),
-                        _bytes(c, chunk.bounds[1]), _bytes(c, chunk.bounds[0]),
-                        -1 if chunk.elsewhere else chunk.data,
-                    ))
-        elif number == 3 and kind == T_I64:
-            status = _number(c, &rows)
-        else:
-            status = skip(c, kind, 1, False)
-        if status != OK:
-            return status
+                    status = skip(&c, kind, 1, False)
+                if number == 5:
+                    self.entries.length = c.at - self.entries.at
+            if status != OK:
+                raise where(status, c.at)
 
 
 cdef int _orders(Cursor* c, int kind, list out) except? -9:
@@ -215,108 +286,12 @@ cdef int _orders(Cursor* c, int kind, list out) except? -9:
 
 
 def row_groups(const uint8_t[::1] data not None, wanted=None):
-    cdef Cursor c
-    cdef int64_t number = 0
-    cdef uint64_t count = 0, i
-    cdef int kind = 0, status
-    out = []
-    orders = []
-    c.size = data.shape[0]
-    c.data = &data[0] if c.size else NULL
-    c.at = 0
-    while True:
-        status = field(&c, &number, &kind)
-        if status == OK and kind == 0:
-            return out, orders
-        if status == OK and number == 4:
-            status = enter(&c, kind, &count)
-            for i in range(count if status == OK else 0):
-                status = _row_group(&c, wanted, out)
-                if status != OK:
-                    break
-        elif status == OK and number == 7:
-            status = _orders(&c, kind, orders)
-        elif status == OK:
-            with nogil:
-                status = skip(&c, kind, 1, False)
-        if status != OK:
-            raise where(status, c.at)
-
-
-cdef int _statistics_of(Cursor* c, bint inner, int64_t* physical, Span* found) noexcept nogil:
-    """The type and the place of the statistics of a ColumnChunk, or of the ColumnMetaData in it."""
-    cdef int64_t number = 0
-    cdef int kind = 0, status
-    while True:
-        status = field(c, &number, &kind)
-        if status != OK or kind == 0:
-            return status
-        if not inner and number == 3 and kind == T_STRUCT:
-            status = _statistics_of(c, True, physical, found)
-        elif inner and number == 1 and kind == T_I32:
-            status = _number(c, physical)
-        elif inner and number == 12 and kind == T_STRUCT:
-            found.at = c.at
-            status = skip(c, kind, 1, False)
-            found.length = c.at - found.at
-        else:
-            status = skip(c, kind, 1, False)
-        if status != OK:
-            return status
-
-
-cdef int _float_places(Cursor* c, list begins, list statistics) except? -9:
-    """Of one row group, as of `float_places`."""
-    cdef int64_t number = 0, physical
-    cdef int kind = 0, status
-    cdef uint64_t count = 0, i
-    cdef Span found
-    while True:
-        status = field(c, &number, &kind)
-        if status != OK or kind == 0:
-            return status
-        if number == 1:
-            status = enter(c, kind, &count)
-            for i in range(count if status == OK else 0):
-                physical, found.at, found.length = -1, 0, -1
-                if i == 0:
-                    begins.append(c.at)
-                with nogil:
-                    status = _statistics_of(c, False, &physical, &found)
-                if status != OK:
-                    return status
-                if found.length >= 0 and (physical == 4 or physical == 5):
-                    statistics.append((found.at, found.length))
-        else:
-            status = skip(c, kind, 1, False)
-        if status != OK:
-            return status
+    cdef _Walk walk = _Walk(wanted, False)
+    walk.file(data)
+    return walk.groups, walk.orders
 
 
 def float_places(const uint8_t[::1] data not None):
-    cdef Cursor c
-    cdef int64_t number = 0, entries = -1, length = 0
-    cdef uint64_t count = 0, i
-    cdef int kind = 0, status
-    begins = []
-    statistics = []
-    c.size = data.shape[0]
-    c.data = &data[0] if c.size else NULL
-    c.at = 0
-    while True:
-        status = field(&c, &number, &kind)
-        if status == OK and kind == 0:
-            return begins, statistics, (entries, length)
-        if status == OK and number == 4:
-            status = enter(&c, kind, &count)
-            for i in range(count if status == OK else 0):
-                status = _float_places(&c, begins, statistics)
-                if status != OK:
-                    break
-        elif status == OK:
-            entries = c.at if number == 5 else entries
-            with nogil:
-                status = skip(&c, kind, 1, False)
-            length = c.at - entries if number == 5 else length
-        if status != OK:
-            raise where(status, c.at)
+    cdef _Walk walk = _Walk(None, True)
+    walk.file(data)
+    return walk.begins, walk.statistics, (walk.entries.at, walk.entries.length)
