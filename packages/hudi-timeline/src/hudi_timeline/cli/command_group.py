@@ -75,17 +75,10 @@ class CommandsOnDemand(Mapping[str, Any]):
 
     def listed(self, name: str) -> TyperCommand:
         """Line of a command in the help: its name and what it does, without parameters."""
-        if name in self._commands:
-            info = self._commands[name]
-            text = info.help or inspect.getdoc(info.callback)
-            return TyperCommand(
-                name, help=text, short_help=info.short_help, hidden=info.hidden, deprecated=info.deprecated,
-                rich_markup_mode=None,
-            )  # fmt: skip
-        solved = typer.main.solve_typer_info_defaults(self._groups[name])
+        info: Any = self._commands.get(name) or typer.main.solve_typer_info_defaults(self._groups[name])
         return TyperCommand(
-            name, help=solved.help, short_help=solved.short_help, hidden=solved.hidden,
-            deprecated=solved.deprecated, rich_markup_mode=None,
+            name, help=info.help or inspect.getdoc(info.callback), short_help=info.short_help, hidden=info.hidden,
+            deprecated=info.deprecated, rich_markup_mode=None,
         )  # fmt: skip
 
 
