@@ -75,14 +75,14 @@ def _upsert_by_index(n: int) -> Act:
 
 
 def _upsert_inline(n: int) -> Act:
-    """Upsert that compacts, cleans and archives afterwards."""
+    """Upsert that compacts, cleans and archives afterwards; where the compaction fails, it raises and is written."""
     values = {"b": n, "c": n}
 
     def upsert(table: HudiTable) -> object:
         compact = _INLINE_COMPACTION if table.table_type == MERGE_ON_READ else {}
         return table.upsert(data_of(values), options={**_FEWER, **_INLINE, **compact})
 
-    return Act(upsert, lambda rows: put(rows, values))
+    return Act(upsert, lambda rows: put(rows, values), in_parts=True)
 
 
 def _insert(n: int) -> Act:
