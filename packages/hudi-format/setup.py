@@ -39,6 +39,7 @@ EXTENSIONS = [
     "hudi_format.merge._overlay",
     "hudi_format.parquet._chunks",
     "hudi_format.parquet._entries",
+    "hudi_format.parquet._fields",
     "hudi_format.parquet._texts",
     "hudi_format.parquet._utf8",
 ]

@@ -53,9 +53,9 @@ def test_fields_far_apart_and_many_structs():
     ("data", "word"),
     [
         (b"\x16", "cut off"),
-        (b"\x16" + b"\xff" * 11, "64 bits"),
-        (b"\x1d\x00", "type 13"),
-        (b"\x1c" * 60, "deeply"),
+        (b"\x16" + b"\xff" * 11, "compact encoding"),
+        (b"\x1e\x00", "compact encoding"),
+        (b"\x1c" * 60, "compact encoding"),
         (b"\x18\xff\xff\xff\xff\x0fab", "cut off"),
     ],
 )

@@ -226,16 +226,19 @@ class Pieces:
             yield pa.Table.from_batches([file.finish(batch, wanted)])
 
 
-def stored_chunks(source: pa.NativeFile, least_bytes: int) -> StoredChunks | None:
+def stored_chunks(
+    source: pa.NativeFile, least_bytes: int, groups: Sequence[RowGroup] | None = None
+) -> StoredChunks | None:
     """The column chunks of an open file; None for a file of another make, or of small chunks.
 
     Args:
         least_bytes: in one row group at least chunks have so many, on average and before compression.
+        groups: its row groups with all columns, where they are known.
     """
     try:
         footer = footer_bytes(source)
-        groups = (g.columns.values() for g in row_groups(footer))
-        if not any(sum(c.unpacked for c in g) >= least_bytes * len(g) for g in groups):
+        sizes = ([c.unpacked for c in g.columns.values()] for g in groups or row_groups(footer))
+        if not any(sum(of_chunks) >= least_bytes * len(of_chunks) for of_chunks in sizes):
             return None
         begin = source.size() - TAIL - len(footer)
         return StoredChunks(bytes(footer), begin, lambda at, length: source.read_at(length, at))
@@ -323,6 +326,7 @@ class _File:
             self._own: pa.Schema = self._file.schema_arrow
             self._texts = texts_as_bytes(self._file)
         self._schema = schema
+        self._groups: list[RowGroup] | None = None
         self._keep_dictionaries = bool(dictionary_columns)
         self.num_row_groups = int(self._file.num_row_groups)
         with reading(storage, path):
@@ -344,14 +348,25 @@ class _File:
 
     def chunks(self, least_bytes: int) -> StoredChunks | None:
         """The file's column chunks; None for a remote file, and for one that is not as they are taken over."""
-        return stored_chunks(self._source, least_bytes) if self._storage.is_local else None
+        if not self._storage.is_local:
+            return None
+        try:
+            groups = self.row_groups()
+        except (CorruptFileError, UnsupportedError):
+            return None  # Arrow says what is wrong with it
+        return stored_chunks(self._source, least_bytes, groups)
 
     def row_groups(self, columns: Collection[str] | None = None) -> list[RowGroup]:
         """The footer's row groups, with all columns or some."""
+        if columns is None and self._groups is not None:
+            return self._groups
         try:
-            return row_groups(footer_bytes(self._source), columns)
+            found = row_groups(footer_bytes(self._source), columns)
         except HudiError as e:
             raise e.at(table=self._storage.uri, file=self._path) from None
+        if columns is None:
+            self._groups = found
+        return found
 
     def matching(self, filter: RowGroupFilter) -> list[int]:
         """Numbers of the row groups that may pass the filter."""

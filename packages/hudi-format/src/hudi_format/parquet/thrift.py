@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-BOOLEANS, BYTE, DOUBLE, BINARY, LISTS, MAP, STRUCT = (1, 2), 3, 7, 8, (9, 10), 11, 12
+from hudi_format.parquet import _fields
+
+BOOLEANS, BINARY, LISTS, STRUCT = (1, 2), 8, (9, 10), 12
 I16, I32, I64, LIST = 4, 5, 6, 9
 _VARINTS = (I16, I32, I64)
-_DEEPEST = 32  # parquet.thrift nests 7 deep
 
 Fields = list[tuple[int, int, bytes]]
 """Fields of a struct: number, type and bytes of each."""
@@ -77,12 +78,7 @@ class Cursor:
 
     def structs(self) -> list[Fields]:
         """A list of structs."""
-        count, kind = self.list_head()
-        if count and kind != STRUCT:
-            raise ValueError(f"a list of Thrift's type {kind}")
-        out = []
-        for _ in range(count):  # each takes a byte at least
-            out.append(self.fields())
+        out, self.at = _fields.structs(self.data, self.at)
         return out
 
     def field(self, last: int = 0) -> tuple[int, int]:
@@ -96,77 +92,12 @@ class Cursor:
 
     def fields(self) -> Fields:
         """Fields of a struct."""
-        out: Fields = []
-        data, at, number = self.data, self.at, 0
-        try:
-            while byte := data[at]:
-                kind = byte & 15
-                if not kind:
-                    raise ValueError("Thrift's type 0")
-                if byte > 15:
-                    number += byte >> 4
-                    at += 1
-                else:
-                    number, at = _varint_at(data, at + 1)
-                    number >>= 1
-                begin = at
-                if kind not in BOOLEANS:  # a field's own boolean is its type
-                    at = _behind(data, at, kind, 0)
-                out.append((number, kind, data[begin:at]))
-        except IndexError:
-            raise ValueError("it is cut off") from None
-        self.at = at + 1
+        out, self.at = _fields.fields(self.data, self.at)
         return out
 
     def skip(self, kind: int) -> None:
         """Skip a value."""
-        try:
-            self.at = _behind(self.data, self.at, kind, 0)
-        except IndexError:
-            raise ValueError("it is cut off") from None
-
-
-# Footers have thousands of values that nobody looks at: they are walked over by places, without a call for each byte.
-
-
-def _behind(data: bytes, at: int, kind: int, depth: int) -> int:
-    """Place behind a value; IndexError where the bytes end before it."""
-    if depth > _DEEPEST:
-        raise ValueError("nested too deeply")
-    if kind in _VARINTS:
-        return _behind_varint(data, at)
-    if kind == BINARY:
-        length, at = _varint_at(data, at)
-        return _forward(data, at, length)
-    if kind == STRUCT:
-        while byte := data[at]:
-            inner = byte & 15
-            if not inner:
-                raise ValueError("Thrift's type 0")
-            at = at + 1 if byte > 15 else _behind_varint(data, at + 1)
-            if inner not in BOOLEANS:
-                at = _behind(data, at, inner, depth + 1)
-        return at + 1
-    if kind == BYTE or kind in BOOLEANS:
-        return _forward(data, at, 1)
-    if kind == DOUBLE:
-        return _forward(data, at, 8)
-    if kind in LISTS:
-        head = data[at]
-        count, at = (head >> 4, at + 1) if head < 0xF0 else _varint_at(data, at + 1)
-        for _ in range(count):
-            at = _behind(data, at, head & 15, depth + 1)
-        return at
-    if kind == MAP:
-        count, at = _varint_at(data, at)
-        if count:
-            kinds = data[at]
-            at += 1
-            for _ in range(count):
-                at = _behind(data, at, kinds >> 4, depth + 1)
-                at = _behind(data, at, kinds & 15, depth + 1)
-        return at
-    raise ValueError(f"Thrift's type {kind}")
+        self.at = _fields.behind(self.data, self.at, kind)
 
 
 def _behind_varint(data: bytes, at: int) -> int:
@@ -186,12 +117,6 @@ def _varint_at(data: bytes, at: int) -> tuple[int, int]:
     for place in range(end - 1, at - 1, -1):
         value = value << 7 | data[place] & 0x7F
     return value, end
-
-
-def _forward(data: bytes, at: int, length: int) -> int:
-    if length > len(data) - at:
-        raise IndexError
-    return at + length
 
 
 def once(fields: Fields) -> Fields:

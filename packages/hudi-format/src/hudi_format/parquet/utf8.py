@@ -20,6 +20,9 @@ from hudi_format.parquet._utf8 import first_invalid
 # Parquet's annotations of text that Arrow gives as bytes: enumerations of Avro, and JSON without Arrow's own schema.
 _TEXTS = frozenset({"ENUM", "JSON"})
 _NONE: Mapping[str, pa.DataType] = MappingProxyType({})
+# Most columns are told by the number of their type alone: each file's are asked for several times.
+_STRINGS = frozenset({pa.string().id, pa.large_string().id})
+_BYTES = frozenset({pa.binary().id, pa.large_binary().id})
 
 
 def texts_as_bytes(file: pq.ParquetFile) -> Mapping[str, pa.DataType]:
@@ -54,21 +57,21 @@ def check_text(rows: pa.Table | pa.RecordBatch, texts: Mapping[str, pa.DataType]
 
 
 def _has_text(kind: pa.DataType) -> bool:
+    if kind.id in _STRINGS:
+        return True
     if isinstance(kind, pa.BaseExtensionType):  # JSON's, with Arrow's own schema in the file
         return _has_text(kind.storage_type)
     if pt.is_dictionary(kind):
         return _has_text(kind.value_type)
-    if pt.is_nested(kind):
-        return any(_has_text(kind.field(n).type) for n in range(kind.num_fields))
-    return bool(pt.is_string(kind) or pt.is_large_string(kind))
+    return any(_has_text(kind.field(n).type) for n in range(kind.num_fields))
 
 
 def _has_bytes(kind: pa.DataType) -> bool:
+    if kind.id in _BYTES:
+        return True
     if pt.is_dictionary(kind):
         return _has_bytes(kind.value_type)
-    if pt.is_nested(kind):
-        return any(_has_bytes(kind.field(n).type) for n in range(kind.num_fields))
-    return bool(pt.is_binary(kind) or pt.is_large_binary(kind))
+    return any(_has_bytes(kind.field(n).type) for n in range(kind.num_fields))
 
 
 def _with_texts(kind: pa.DataType, leaves: Iterator[bool]) -> pa.DataType:

@@ -272,17 +272,24 @@ def parse_header(data: bytes, at: int) -> tuple[Shape, int]:
     Raises:
         CorruptFileError: no header.
     """
-    _require(len(data) - at >= _OLD_HEADER.size, "the bloom filter is cut off", at)
-    hashes, bits = _OLD_HEADER.unpack_from(data, at)
     size, murmur = _OLD_HEADER.size, False
+    if len(data) - at < size:
+        raise CorruptFileError("the bloom filter is cut off", offset=at)
+    hashes, bits = _OLD_HEADER.unpack_from(data, at)
     if hashes <= 0:
-        _require(hashes == _VERSION, f"bloom filter version {hashes} is unknown", at)
-        _require(len(data) - at >= _HEADER.size, "the bloom filter is cut off", at)
+        if hashes != _VERSION:
+            raise CorruptFileError(f"bloom filter version {hashes} is unknown", offset=at)
+        size = _HEADER.size
+        if len(data) - at < size:
+            raise CorruptFileError("the bloom filter is cut off", offset=at)
         _, hashes, kind, bits = _HEADER.unpack_from(data, at)
-        _require(kind in (_JENKINS, _MURMUR), f"hash function {kind} is unknown", at + 8)
-        size, murmur = _HEADER.size, kind == _MURMUR
-    _require(0 < hashes <= _MAX_HASHES, f"{hashes} hashes per key", at)
-    _require(bits > 0, f"a bloom filter of {bits} bits", at)
+        if kind not in (_JENKINS, _MURMUR):
+            raise CorruptFileError(f"hash function {kind} is unknown", offset=at + 8)
+        murmur = kind == _MURMUR
+    if not 0 < hashes <= _MAX_HASHES:
+        raise CorruptFileError(f"{hashes} hashes per key", offset=at)
+    if bits <= 0:
+        raise CorruptFileError(f"a bloom filter of {bits} bits", offset=at)
     return Shape(bits, hashes, murmur), at + size
 
 
