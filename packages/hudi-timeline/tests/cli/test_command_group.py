@@ -1,11 +1,13 @@
-"""Groups of the help: every command stands in one of them, once."""
+"""Groups of the help: every command stands in one of them, once.  What a command is given, as Typer has it."""
 
+import subprocess
 import sys
 from collections import Counter
 
 import pytest
 import typer
 
+from hudi_timeline.cli import command_group
 from hudi_timeline.cli.command_group import GROUPS, OTHERS, CommandsOnDemand
 from hudi_timeline.cli.main import app
 
@@ -75,3 +77,55 @@ def test_a_call_makes_only_its_own_command(hudi, path):
     assert main._command().commands._made == {}
     assert hudi("count", path)[0] == 0
     assert list(main._command().commands._made) == ["count"]
+
+
+RUN = "import sys; from hudi_timeline.cli.main import main; sys.argv = ['hudi', *{}]\ntry: main()\nfinally: print({})"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--version",),
+        ("show", "{}"),
+        ("count", "{}", "-w", "v > 1", "-o", "json"),
+        ("files", "{}", "--output", "csv"),
+    ],
+)
+def test_what_is_right_as_it_is_given_is_taken_without_pydantic(path, arguments):
+    called = [a.format(path) for a in arguments]
+    there = "'pydantic' in sys.modules or 'pydantic_core' in sys.modules"
+    done = subprocess.run(
+        [sys.executable, "-c", RUN.format(called, there)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_values_are_those_that_typer_makes_of_them(path, monkeypatch):
+    typed = {n: dict(c) for n, c in (("typer", {}), ("ours", {}))}
+    for whose, found in typed.items():
+        if whose == "typer":
+            monkeypatch.setattr(command_group, "_take_as_given", lambda command: None)
+        else:
+            monkeypatch.undo()
+        for name, arguments in (
+            ("show", [path]),
+            ("show", [path, "-o", "ndjson", "--storage-option", "a=b", "--storage-option", "c=d"]),
+            ("head", [path, "-n", "3", "-c", "id", "-c", "v", "--meta"]),
+            ("clean", [path, "--dry-run"]),
+            ("sql", [path, "select 1"]),
+        ):
+            command = CommandsOnDemand(app)[name]
+            with command.make_context(name, list(arguments)) as context:
+                found[name, tuple(arguments)] = dict(context.params)
+    assert typed["ours"] == typed["typer"]
+    assert [type(v) for c in typed["ours"].values() for v in c.values()] == [
+        type(v) for c in typed["typer"].values() for v in c.values()
+    ]
+
+
+@pytest.mark.parametrize("arguments", [("-o", "jsno"), ("-o", ""), ("-n", "many"), ("-n", "-1"), ("-n", "")])
+def test_a_wrong_value_is_still_said(hudi, path, arguments):
+    code, out, err = hudi("head", path, *arguments)
+    assert (code, out) == (2, "")
+    assert "Invalid value for" in err
+    assert f"'{arguments[0]}'" in err

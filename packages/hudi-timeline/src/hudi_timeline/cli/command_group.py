@@ -7,6 +7,7 @@ import inspect
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from enum import Enum
 from typing import Any
 
 import typer
@@ -70,7 +71,9 @@ class CommandsOnDemand(Mapping[str, Any]):
                 alone.registered_commands.append(self._commands[name])
             else:
                 alone.registered_groups.append(self._groups[name])
-            self._made[name] = typer.main.get_group(alone).commands[name]
+            self._made[name] = made = typer.main.get_group(alone).commands[name]
+            for command in (made, *getattr(made, "commands", {}).values()):
+                _take_as_given(command)
         return self._made[name]
 
     def listed(self, name: str) -> TyperCommand:
@@ -82,12 +85,56 @@ class CommandsOnDemand(Mapping[str, Any]):
         )  # fmt: skip
 
 
+class _AsGiven:
+    """Coercion of flags, texts and choices that are right as they are given; Typer's own says what is wrong.
+
+    For each parameter that a command has, also where it is not given, Typer's own imports pydantic, which takes as
+    long as to import Arrow.
+    """
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The value of a parameter; None where none is given."""
+        kind, many = self._kind, param.multiple or param.nargs == -1
+        if value is None:
+            return () if many else None
+        if type(value) is kind:
+            return value
+        if kind == list[str] and isinstance(value, (list, tuple)) and all(type(v) is str for v in value):
+            return list(value)
+        if isinstance(kind, type) and issubclass(kind, Enum):
+            for choice in kind:
+                if choice.value == value:
+                    return choice
+        param._runtime_param = None
+        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+
+
+def _take_as_given(command: Any) -> None:
+    """Set what coerces the parameters of a command, in a Typer that has pydantic do it."""
+    made = command.get_params
+
+    def get_params(ctx: Any) -> Any:
+        params = made(ctx)
+        for param in params:
+            if vars(param).get("_runtime_param", param) is not None:
+                continue
+            if param.type_descriptor.parameter_info.parser is None:
+                param._runtime_param = _AsGiven(param.type_descriptor.annotation)
+        return params
+
+    command.get_params = get_params
+
+
 def made_on_demand(app: typer.Typer) -> Any:
     """The command of an application whose commands are made when they are asked for."""
     root = copy.copy(app)
     root.registered_commands, root.registered_groups = [], []
     command = typer.main.get_command(root)
     command.commands = CommandsOnDemand(app)  # type: ignore[attr-defined]
+    _take_as_given(command)
     return command
 
 
