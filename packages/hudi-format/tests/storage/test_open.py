@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_format.errors import UnsupportedError
+from hudi_format.errors import OptionError, UnsupportedError
 from hudi_format.storage.open import FsspecStorage, normalised_path, open_storage
 
 
@@ -40,6 +40,8 @@ def test_a_url_of_files_is_decoded_unless_only_the_other_name_is_there(tmp_path)
         ("memory:t", "memory://"),
         ("s3://", "s3://bucket/path"),
         ("file://tmp/t", "three slashes"),
+        ("dbfs:/t", "write dbfs://t for the store, or ./dbfs:/t"),
+        ("alluxio:/a/b", "write alluxio://a/b for the store"),
     ],
 )
 def test_a_url_without_its_slashes_is_refused(uri, remedy, tmp_path, monkeypatch):
@@ -49,10 +51,28 @@ def test_a_url_without_its_slashes_is_refused(uri, remedy, tmp_path, monkeypatch
     assert remedy in e.value.remedy
 
 
+@pytest.mark.parametrize("uri", ["/t/a\0b", "a\0b", "file:///a\0b", "s3://b/a\0b"])
+def test_a_nul_character_is_refused_before_a_file_system_sees_it(uri):
+    with pytest.raises(UnsupportedError, match="NUL") as e:
+        open_storage(uri)
+    assert "remove it" in e.value.remedy
+    assert "\0" not in str(e.value)
+
+
+@pytest.mark.parametrize("uri", ["", "  ", "\n"])
+@pytest.mark.parametrize("take", [open_storage, normalised_path])
+def test_an_empty_path_is_not_the_current_folder(take, uri):
+    with pytest.raises(OptionError, match="empty") as e:
+        take(uri)
+    assert "'.'" in e.value.remedy
+
+
 @pytest.mark.req("SS-05")
 def test_a_name_with_a_colon_is_a_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert open_storage("day:1/t").uri == f"{tmp_path}/day:1/t"
+    assert open_storage("./dbfs:/t").uri == f"{tmp_path}/dbfs:/t"
+    assert open_storage(".").uri == str(tmp_path)
     assert isinstance(open_storage(f"simplecache::file://{tmp_path}"), FsspecStorage)
 
 

@@ -14,6 +14,7 @@ from hudi_format.keygen.key_generator import kind_of
 from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import metadata_config
+from hudi_timeline.options.option_types import has_wildcard
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.options.transaction_options import METADATA_ENABLE
 from hudi_timeline.table_config import META_FOLDER, PROPERTIES_FILE, TableConfig, load
@@ -404,6 +405,13 @@ def _with_what_is_there(storage: Storage, error: NotAHudiTableError) -> NotAHudi
         found = "the folder is empty"
     else:
         found = "there is nothing"
+        if has_wildcard(storage.uri):
+            found += ", and patterns are not expanded here"
+            above = _table_above(storage)
+            error.remedy = (
+                f"open the table itself{above and f', {above}'}; its partitions are found automatically, and "
+                "a filter chooses rows."
+            )
     return NotAHudiTableError(
         f"not a Hudi table: {found}", table=error.table, remedy=error.remedy, found=found
     )

@@ -15,6 +15,7 @@ from hudi_timeline.options.option_types import (
     WHOLE,
     choice,
     class_or_function,
+    has_wildcard,
     java_class,
     number,
     type_of_default,
@@ -81,6 +82,11 @@ def test_a_text_is_the_value_that_it_says(kind, text, value):
 def test_another_text_is_refused(kind, text):
     with pytest.raises(ValueError):
         kind.parse(text)
+
+
+def test_wildcards_of_a_path():
+    assert all(map(has_wildcard, ("a{b", "t/*", "a?", "[ab]", "a\\*")))
+    assert not has_wildcard("a b/c%20}")
 
 
 def test_what_it_takes_is_said_with_its_bounds():

@@ -34,9 +34,20 @@ def test_columns_and_filter_come_as_options_of_our_own():
     config = parse_read_options({"hudi.read.columns": "a, b.c", "hudi.read.filter": " x = 1 "})
     assert config.columns == ("a", "b.c")
     assert config.filter == "x = 1"
-    assert parse_read_options({"hudi.read.columns": "", "hudi.read.filter": ""}) == ReadConfig(
-        raw={"hudi.read.columns": "", "hudi.read.filter": ""}
-    )
+
+
+@pytest.mark.parametrize("option", ["hudi.read.columns", "hudi.read.filter", "as.of.instant"])
+@pytest.mark.parametrize("text", ["", "  ", " \n"])
+def test_an_empty_choice_is_not_the_whole_table(option, text):
+    """What a variable leaves that is not set."""
+    with pytest.raises(InvalidOptionError, match=f"{option}=.*not empty|{option}=.*one at least") as e:
+        parse_read_options({option: text})
+    assert "leave it out" in e.value.remedy
+
+
+def test_a_list_of_no_columns_is_refused():
+    with pytest.raises(InvalidOptionError, match="one at least"):
+        parse_read_options({"hudi.read.columns": " , "})
 
 
 def test_what_an_incremental_read_does_at_gaps_can_be_chosen():

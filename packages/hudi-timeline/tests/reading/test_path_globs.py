@@ -5,7 +5,7 @@ import pytest
 from made_tables import MadeTable, at, file_id, ids
 
 from hudi_format.errors import InvalidOptionError
-from hudi_timeline.reading.path_globs import PathSelection, base_of, file_filter, has_wildcard
+from hudi_timeline.reading.path_globs import PathSelection, base_of, file_filter
 
 SCHEMA = pa.schema([("year", pa.string()), ("month", pa.string()), ("id", pa.string())])
 PATHS = "hoodie.datasource.read.paths"
@@ -89,8 +89,6 @@ def test_the_table_above_a_path():
     assert base_of("s3://b/*/t", tables) is None
     assert base_of("/data/t/*", tables) == "/data/t"
     assert base_of("/data/*", tables) is None
-    assert has_wildcard("a{b")
-    assert not has_wildcard("a b/c")
 
 
 def test_schemes_of_one_store_are_one():

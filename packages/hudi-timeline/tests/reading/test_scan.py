@@ -72,6 +72,14 @@ def test_a_folder_of_a_table_names_the_table(made, folder):
     assert e.value.remedy == f"open the table itself, {uri}."
 
 
+@pytest.mark.parametrize(("pattern", "named"), [("/*/*", True), ("/{a,b}", True), ("*", False)])
+def test_a_pattern_instead_of_a_table_names_the_table_above_it(made, pattern, named):
+    uri = made.open().uri
+    with pytest.raises(NotAHudiTableError, match="patterns are not expanded") as e:
+        HudiTable.open(uri + pattern)
+    assert e.value.remedy.startswith(f"open the table itself, {uri};" if named else "open the table itself;")
+
+
 def test_partition_columns_come_last_and_from_the_path(made):
     stats = [made.base_file(at(3), "c", file_id(3), [row("7", p="something else")])]
     made.complete(at(3), stats)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
+from hudi_format.errors import OptionError
 from hudi_format.storage.hadoop_options import (
     hadoop_options,
     storage_options_of,
@@ -64,7 +65,8 @@ def normalised_path(uri: str | os.PathLike[str]) -> str:
     """A path or URL in the form of `Storage.uri`.
 
     Raises:
-        UnsupportedError: no URL of a store; see `stores.schemes.local_path`.
+        UnsupportedError: no URL of a store; see `schemes.local_path`.
+        OptionError: an empty text.
         TypeError: neither text nor a path.
     """
     text = _text(uri)
@@ -75,7 +77,14 @@ def normalised_path(uri: str | os.PathLike[str]) -> str:
 def _text(uri: str | os.PathLike[str]) -> str:
     if uri is None or isinstance(uri, (bytes, int, float, list, tuple, set, dict)):
         raise TypeError(f"the table's path must be a path or URL as text, not {uri!r}")
-    return str(uri)
+    text = str(uri)
+    if not text.strip():  # os.path would take it for the current folder
+        raise OptionError(
+            f"the table's path is empty: {text!r}",
+            remedy="give a path or URL; the variable that was to hold it may not be set. The current folder is '.'.",
+            option="path",
+        )
+    return text
 
 
 def open_storage(
@@ -95,8 +104,8 @@ def open_storage(
 
     Raises:
         UnsupportedError: the package for the scheme is missing; the message names it.  Or it is no URL: see
-            `stores.schemes.local_path`.
-        OptionError: options that contradict each other, or that the store does not take.
+            `schemes.local_path`.
+        OptionError: options that contradict each other, or that the store does not take; or an empty text.
         TypeError: neither text nor a path.
     """
     if storage_options is not None and not isinstance(storage_options, Mapping):

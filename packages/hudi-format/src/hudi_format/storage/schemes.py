@@ -76,8 +76,13 @@ def local_path(uri: str) -> str | None:
     are decoded, but where only the undecoded name is there.  A name with a colon, such as `a:b`, is a path.
 
     Raises:
-        UnsupportedError: a URL of a known store that lacks its slashes, or of the files of another host.
+        UnsupportedError: a URL that lacks its slashes, or of the files of another host; or a NUL character, which no
+            file system takes.
     """
+    if "\0" in uri:
+        raise UnsupportedError(
+            f"{uri!r} has a NUL character, which no path may have", remedy="remove it from the path."
+        )
     name = _name_of(uri)
     if name == "file":
         return _path_of(uri)
@@ -96,6 +101,12 @@ def local_path(uri: str) -> str | None:
             f"{uri!r} is not a URL: two slashes follow {name}:",
             table=uri,
             remedy=f"write {name}://, the {scheme_of(uri).root} and the path.",
+        )
+    if rest.startswith("/"):  # Hadoop's short form, such as dbfs:/t, would be written to the current folder
+        raise UnsupportedError(
+            f"{uri!r} is neither a URL nor a path: two slashes follow {name}:",
+            table=uri,
+            remedy=f"write {name}:/{rest} for the store, or ./{uri} for a folder of that name here.",
         )
     return uri
 

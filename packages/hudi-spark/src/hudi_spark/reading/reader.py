@@ -50,9 +50,9 @@ from hudi_spark.runtime.python_workers import Work, in_workers
 from hudi_spark.types import promoted, to_spark_schema, to_spark_type
 from hudi_timeline.file_system_view.partition_values import FROM_PATH
 from hudi_timeline.options import ReadConfig, parse_read_options
-from hudi_timeline.options.option_types import patterns_in
+from hudi_timeline.options.option_types import has_wildcard, patterns_in
 from hudi_timeline.options.read_config import CDC, INCREMENTAL, PATHS
-from hudi_timeline.reading.path_globs import base_of, has_wildcard
+from hudi_timeline.reading.path_globs import base_of
 from hudi_timeline.reading.plan import CHANGES, ScanPlan, ToldAlike, told_alike
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.task import ReadTask

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 _WHOLE = re.compile(r"[+-]?\d+\Z", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\Z", re.ASCII)
+_WILD = re.compile(r"[*?\[{\\]")
 # Java's long: what Apache Hudi keeps sizes and counts in.
 _MOST = 2**63 - 1
 
@@ -120,11 +121,23 @@ def _fields(text: str) -> tuple[str, ...]:
     return _once(text.split(","), text)
 
 
+def _named_fields(text: str) -> tuple[str, ...]:
+    found = _fields(text)
+    if not found:
+        raise ValueError(text)
+    return found
+
+
 def _once(found: list[str], text: str) -> tuple[str, ...]:
     parts = tuple(p for p in (p.strip() for p in found) if p)
     if len(set(parts)) != len(parts):
         raise ValueError(text)
     return parts
+
+
+def has_wildcard(path: str) -> bool:
+    """Whether a path contains wildcards."""
+    return _WILD.search(path) is not None
 
 
 def patterns_in(text: str) -> list[str]:
@@ -149,7 +162,9 @@ TEXT = OptionType("text", lambda text: text)
 STRIPPED = OptionType("text", str.strip)
 NAME = OptionType("a name, not empty", _name)
 BOOLEAN = OptionType("true or false", _boolean)
+CONDITION = OptionType("a condition, not empty", _name)
 FIELDS = OptionType("names, comma separated, each once", _fields)
+NAMED_FIELDS = OptionType("names, comma separated, each once, one at least", _named_fields)
 PATH_LIST = OptionType("paths, comma separated, each once", _fields)
 PATTERN_LIST = OptionType(PATH_LIST.allowed, lambda text: _once(patterns_in(text), text))
 

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from hudi_timeline.options.config_key import ConfigKey
-from hudi_timeline.options.option_types import BOOLEAN, FIELDS, NAME, PATTERN_LIST, STRIPPED, TEXT, choice
+from hudi_timeline.options.option_types import (
+    BOOLEAN,
+    CONDITION,
+    NAME,
+    NAMED_FIELDS,
+    PATTERN_LIST,
+    TEXT,
+    choice,
+)
 
 # What belongs together of a declaration stands in one line.
 # fmt: off
@@ -72,9 +80,11 @@ ON_MISSING = ConfigKey(
         "queries, where files are gone: error, or skip."
     )
 )
-COLUMNS = ConfigKey("hudi.read.columns", FIELDS, since="0.1.0", doc="Columns to read, for doors that push down none.")
+COLUMNS = ConfigKey(
+    "hudi.read.columns", NAMED_FIELDS, since="0.1.0", doc="Columns to read, for doors that push down none."
+)
 FILTER = ConfigKey(
-    "hudi.read.filter", STRIPPED, since="0.1.0",
+    "hudi.read.filter", CONDITION, since="0.1.0",
     doc="Rows to read, such as `city = 'oslo' and fare < 3`, for doors that push down none."
 )
 FULL_SCAN_FALLBACK = ConfigKey(

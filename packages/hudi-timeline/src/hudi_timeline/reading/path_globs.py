@@ -80,14 +80,6 @@ def _regex(glob: str) -> str:
     return "".join(out)
 
 
-_WILD = re.compile(r"[*?\[{\\]")
-
-
-def has_wildcard(path: str) -> bool:
-    """Whether a path contains wildcards."""
-    return _WILD.search(path) is not None
-
-
 def base_of(path: str, is_table: Callable[[str], bool]) -> str | None:
     """Base path of the table at or above a path or pattern.
 
