@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hudi_format.arrow import arrays
 from hudi_format.arrow.arrays import no_columns, put_together, repeated
@@ -22,13 +21,13 @@ from hudi_format.errors import (
 )
 from hudi_format.file_slice.base_file import OtherBaseFile, open_other
 from hudi_format.keygen.partition_path import lacks_column
+from hudi_format.parquet.arrow_file import has_int96, parquet_file
 from hudi_format.parquet.footer import (
     check_columns,
     corrupt,
     footer_bytes,
     long_decimal,
     reading,
-    stream_bytes,
 )
 from hudi_format.parquet.reader import pays_threads, row_counts, wrong_rows
 from hudi_format.parquet.row_group_filter import RowGroupFilter
@@ -114,11 +113,9 @@ class BaseFileReader:
         self._source = _open(wanted)
         coded = self._repeating(dictionaries, batch_rows)
         try:
-            # Remote stores: one request for the column chunks of a row group instead of one for each.
-            self._file = pq.ParquetFile(
-                self._source, pre_buffer=not wanted.storage.is_local, buffer_size=stream_bytes(self._source),
-                read_dictionary=coded,
-            )  # fmt: skip
+            self._file = parquet_file(
+                self._source, is_local=wanted.storage.is_local, dictionary_columns=coded
+            )
             check_columns(self._file.schema_arrow)
             self._texts = texts_as_bytes(self._file)
             stored = set(self._file.schema_arrow.names)
@@ -265,6 +262,10 @@ class BaseFileReader:
         except _UNREADABLE as e:
             raise _corrupt(self.wanted, e) from None
 
+    def _is_utc(self) -> bool:
+        """Whether times without a zone mean an instant; another file than Parquet gives its own a zone."""
+        return self._other is None and has_int96(self._file)
+
     def _finish(self, raw: pa.Table, rows: int) -> pa.Table:
         """The task's columns of file rows: table types, constants, filter applied."""
         wanted = self.wanted
@@ -272,7 +273,7 @@ class BaseFileReader:
         try:
             if raw.schema.types != stored.types or raw.schema.names != stored.names:
                 raw = (
-                    conform(raw, stored, nested_digits=wanted.nested_digits)
+                    conform(raw, stored, naive_is_utc=self._is_utc(), nested_digits=wanted.nested_digits)
                     if raw.num_columns
                     else _nulls(stored, rows)
                 )

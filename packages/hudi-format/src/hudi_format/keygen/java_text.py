@@ -26,6 +26,7 @@ from hudi_format.keygen.time_zones import Zone
 # zone, and by the Julian calendar before 1582-10-15.  Source: java.sql.Timestamp.toString and java.util.Date.
 
 _DAY = 86_400_000
+_MOST_TEXT = (1 << 31) - 1  # bytes of an array with 32-bit offsets
 _GREGORIAN_MS = -12_219_292_800_000  # 1582-10-15
 _YEAR_10000_MS = 253_402_300_800_000
 
@@ -105,7 +106,9 @@ def to_text(array: pa.Array | pa.ChunkedArray, *, zone: Zone | None = None) -> p
         if isinstance(array, pa.ChunkedArray):
             array = pa.concat_arrays([c.cast(pa.large_string()) for c in array.chunks])
     kind = array.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if pa.types.is_large_string(kind):
+        return array.cast(pa.string()) if array.nbytes < _MOST_TEXT else array
+    if pa.types.is_string(kind):
         return array
     if pa.types.is_dictionary(kind):
         texts = to_text(array.dictionary, zone=zone)

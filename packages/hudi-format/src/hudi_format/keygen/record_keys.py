@@ -61,10 +61,11 @@ def record_keys(batch: Batch, spec: KeySpec) -> pa.StringArray:
     missing = [absent(t) for t in texts]
     if all(m is not None for m in missing):
         _refuse_absent(np.logical_and.reduce([m for m in missing if m is not None]), spec.key_fields)
+    kind = next((t.type for t in texts if pa.types.is_large_string(t.type)), pa.string())
     pieces: list[pa.Array | pa.Scalar] = []
     for i, (name, text, gone) in enumerate(zip(spec.key_fields, texts, missing, strict=True)):
-        pieces.append(pa.scalar(f"{',' if i else ''}{name}:"))
-        pieces.append(text if gone is None else _with_placeholders(text))
+        pieces.append(pa.scalar(f"{',' if i else ''}{name}:", kind))
+        pieces.append((text if gone is None else _with_placeholders(text)).cast(kind))
     return pc.binary_join_element_wise(*pieces, "")
 
 

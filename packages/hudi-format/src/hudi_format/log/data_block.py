@@ -24,7 +24,8 @@ from hudi_format.hfile.records import KEY_FIELD, decode_entries
 from hudi_format.log import _scan
 from hudi_format.log.block import BlockType, LogBlock
 from hudi_format.log.parquet_block import check_content, fitted, open_content, unreadable
-from hudi_format.parquet.reader import has_int96, pays_threads
+from hudi_format.parquet.arrow_file import has_int96
+from hudi_format.parquet.reader import pays_threads
 from hudi_format.schema.avro import from_avro
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.internal_schema import ReadEvolution, Reading

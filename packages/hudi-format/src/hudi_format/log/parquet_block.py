@@ -13,6 +13,7 @@ from hudi_format.avro.encoder import Encoder
 from hudi_format.avro.types import AvroType, Json, parse
 from hudi_format.errors import HudiError, SchemaError, UnsupportedError
 from hudi_format.log.block import LogBlock
+from hudi_format.parquet.arrow_file import parquet_file
 from hudi_format.parquet.decimal_annotation import with_decimals
 from hudi_format.parquet.footer import check_columns, long_decimal, missing_column, stated_schema
 from hudi_format.parquet.layout import ParquetConfig
@@ -28,7 +29,7 @@ def open_content(block: LogBlock, content: pa.Buffer) -> tuple[pq.ParquetFile, i
         CorruptFileError: it contradicts itself or the block's schema.
         pa.ArrowException, OSError: bytes that are no Parquet.
     """
-    file = pq.ParquetFile(pa.BufferReader(content))
+    file = parquet_file(pa.BufferReader(content))
     stored = {f.name: f.type for f in file.schema_arrow}
     for name, kind in block.fields().items():
         if name not in stored:

@@ -23,6 +23,7 @@ from hudi_format.errors import (
     StorageError,
     UnsupportedError,
 )
+from hudi_format.parquet.arrow_file import parquet_file
 from hudi_format.parquet.thrift import I32, LISTS, Cursor
 from hudi_format.schema.avro import from_avro
 from hudi_format.storage.open import open_sized
@@ -260,8 +261,6 @@ BLOOM_TYPE = "hoodie_bloom_filter_type_code"
 MIN_KEY = "hoodie_min_record_key"
 MAX_KEY = "hoodie_max_record_key"
 
-STREAM_BYTES = 1 << 20
-
 DAMAGED_REMEDY = CorruptFileError.usual_remedy
 
 _ARROW_SCHEMA = "ARROW:schema"
@@ -293,23 +292,36 @@ class Footer:
 
 
 def open_parquet(
-    storage: Storage, path: str, *, dictionary_columns: tuple[str, ...] = (), size: int = -1
+    storage: Storage,
+    path: str,
+    *,
+    dictionary_columns: tuple[str, ...] = (),
+    size: int = -1,
+    arrow_types: bool = False,
 ) -> pq.ParquetFile:
     """Arrow's reader of a base file; the caller closes it.
 
     Arguments and errors as of `open_with_source`.
     """
-    return open_with_source(storage, path, dictionary_columns=dictionary_columns, size=size)[0]
+    return open_with_source(
+        storage, path, dictionary_columns=dictionary_columns, size=size, arrow_types=arrow_types
+    )[0]
 
 
 def open_with_source(
-    storage: Storage, path: str, *, dictionary_columns: tuple[str, ...] = (), size: int = -1
+    storage: Storage,
+    path: str,
+    *,
+    dictionary_columns: tuple[str, ...] = (),
+    size: int = -1,
+    arrow_types: bool = False,
 ) -> tuple[pq.ParquetFile, pa.NativeFile]:
     """Arrow's reader of a base file, and its source, which is closed with it.
 
     Args:
         dictionary_columns: text columns to hand out as dictionaries, without decoding each row.
         size: of the file in bytes, where a listing told; saves a request.
+        arrow_types: as of `parquet_file`.
 
     Raises:
         MissingFileError: there is no such file.
@@ -320,14 +332,9 @@ def open_with_source(
     with reading(storage, path):
         source = open_sized(storage, path, size)
         try:
-            # Remote stores: one request for the column chunks of a row group instead of one for each.
-            file = pq.ParquetFile(
-                source,
-                pre_buffer=not storage.is_local,
-                buffer_size=stream_bytes(source),
-                read_dictionary=list(dictionary_columns),
-                coerce_int96_timestamp_unit="us",
-            )
+            file = parquet_file(
+                source, is_local=storage.is_local, dictionary_columns=dictionary_columns, arrow_types=arrow_types
+            )  # fmt: skip
             _check_schema(file, storage, path)
             return file, source
         except KeyError as e:  # of the columns to read as dictionaries
@@ -401,14 +408,6 @@ def _has_values(kind: pa.DataType) -> bool:
     if not pa.types.is_nested(kind):
         return True
     return kind.num_fields > 0 and all(_has_values(kind.field(n).type) for n in range(kind.num_fields))
-
-
-def stream_bytes(source: pa.NativeFile) -> int:
-    """Buffer size for decoding a column chunk; 0 for all of it.
-
-    Of a remote file each read is a request.
-    """
-    return STREAM_BYTES if isinstance(source, pa.OSFile) else 0
 
 
 @contextmanager

@@ -61,6 +61,7 @@ _GAP = 4 << 10
 _REMOTE_GAP = 1 << 20
 # As in `row_groups`: so many values for a byte are texts that repeat.
 _VALUES_PER_BYTE = 16
+_INT96 = 3  # the physical type
 _HEADER = 1 << 10  # of a page; one with long bounds has more
 
 
@@ -291,6 +292,8 @@ class PagedFile:
                 body.append(parts[place])
                 at += place[1]
             chunk = found.chunks[leaf]
+            if chunk.physical == _INT96:
+                raise ValueError("times without a zone, which mean instants as the whole file says")
             if len(places) == len(found.pages[leaf].places):
                 values = chunk.values
             else:

@@ -11,12 +11,12 @@ from typing import NoReturn, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import pyarrow.types as pt
 
 from hudi_format.arrow.arrays import filtered
 from hudi_format.errors import CorruptFileError, HudiError, MissingColumnError, UnsupportedError
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.record_keys import record_keys
+from hudi_format.parquet.arrow_file import as_instants, has_int96
 from hudi_format.parquet.footer import corrupt, entries_of, footer_bytes, open_with_source, reading
 from hudi_format.parquet.kept_chunks import TAIL, StoredChunks
 from hudi_format.parquet.row_group_filter import RowGroupFilter
@@ -268,18 +268,6 @@ def read_keys(
         return file.texts(RECORD_KEY)
 
 
-def has_int96(file: pq.ParquetFile) -> bool:
-    """Whether the file has INT96 timestamps, which Arrow reads without a time zone.
-
-    It always means an instant.  Other timestamps of the same file would be taken for instants too; no
-    writer mixes the two.
-    """
-    if not any(pt.is_timestamp(t) or pt.is_nested(t) for t in file.schema_arrow.types):
-        return False
-    columns = file.schema
-    return any(columns.column(i).physical_type == "INT96" for i in range(len(columns)))
-
-
 def pays_threads(rows: int, columns: int) -> bool:
     """Whether threads decode so many values sooner than one does."""
     return rows * columns >= _VALUES_FOR_THREADS
@@ -327,6 +315,7 @@ class _File:
             self._texts = texts_as_bytes(self._file)
         self._schema = schema
         self._groups: list[RowGroup] | None = None
+        self._is_utc = has_int96(self._file)
         self._keep_dictionaries = bool(dictionary_columns)
         self.num_row_groups = int(self._file.num_row_groups)
         with reading(storage, path):
@@ -451,6 +440,8 @@ class _File:
         """Rows converted to the wanted columns and types."""
         if self._schema is None:
             rows = rows.replace_schema_metadata(None) if rows.schema.metadata else rows
+            if self._is_utc:
+                rows = conform(rows, as_instants(rows.schema), keep_dictionaries=True, naive_is_utc=True)
             return rows if rows.schema.names == list(names) else rows.select(list(names))
         target = pa.schema([self._schema.field(n) for n in names])
         try:
@@ -458,7 +449,7 @@ class _File:
                 rows,
                 target,
                 keep_dictionaries=self._keep_dictionaries,
-                naive_is_utc=has_int96(self._file),
+                naive_is_utc=self._is_utc,
                 nested_digits=self._nested_digits,
             )
         except HudiError as e:

@@ -32,8 +32,9 @@ import pyarrow.types as pt
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, OptionError, SchemaError
 from hudi_format.file_names import META_DIR
 from hudi_format.keygen.partition_path import HIVE_DEFAULT
+from hudi_format.parquet.arrow_file import as_instants, has_int96
 from hudi_format.parquet.footer import open_parquet, reading
-from hudi_format.parquet.reader import has_int96, iter_batches
+from hudi_format.parquet.reader import iter_batches
 from hudi_format.schema.arrow import normalize_schema
 from hudi_format.schema.evolution import conform, reconcile
 from hudi_format.storage.open import folder_and_name, open_storage
@@ -298,28 +299,14 @@ def _own_schema(storage: Storage, path: str) -> pa.Schema:
             # Of a column without any value nothing is known but that it can be text.
             return pa.schema([f.with_type(pa.string()) if pt.is_null(f.type) else f for f in reader.schema])
     with _reading_parquet(storage, path):
-        file = open_parquet(storage, path)
+        file = open_parquet(storage, path, arrow_types=True)
     try:
         with _reading_parquet(storage, path), reading(storage, path):
             schema: pa.Schema = file.schema_arrow
             # Parquet's oldest timestamps always mean an instant, which Arrow does not say.
-            if has_int96(file):
-                schema = pa.schema([f.with_type(_as_instants(f.type)) for f in schema])
-            return schema
+            return as_instants(schema) if has_int96(file) else schema
     finally:
         file.close(force=True)
-
-
-def _as_instants(kind: pa.DataType) -> pa.DataType:
-    if pt.is_timestamp(kind) and kind.tz is None:
-        return pa.timestamp(kind.unit, "UTC")
-    if pt.is_struct(kind):
-        return pa.struct([f.with_type(_as_instants(f.type)) for f in kind])
-    if pt.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_as_instants(kind.value_type)))
-    if pt.is_map(kind):
-        return pa.map_(kind.key_type, kind.item_field.with_type(_as_instants(kind.item_type)))
-    return kind
 
 
 def _may_hold(file: ImportedFile, predicate: Predicate, schema: pa.Schema) -> bool:

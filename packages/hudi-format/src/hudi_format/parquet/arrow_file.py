@@ -1,0 +1,147 @@
+"""Arrow's reader of a Parquet file, with the types that Parquet itself says.
+
+Writers on Arrow (Polars, DuckDB's and pandas' users, other engines) leave their own schema in the footer, after which
+Arrow gives text as dictionaries or with long offsets, and numbers as durations.  Apache Hudi knows nothing of it, and
+neither does who reads base files here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from hudi_format.parquet.thrift import LIST, Cursor, Fields, raw_of, replaced, struct, structs
+
+# Larger column chunks are decoded from a buffer of this size instead of being read whole.
+STREAM_BYTES = 1 << 20
+_ARROW_SCHEMA = b"ARROW:schema"
+_MAGIC = b"PAR1"
+_ENTRIES, _KEY = 5, 1  # fields of the footer, and of its entries
+# Pages of these encodings Arrow does not give as dictionaries.
+_DELTAS = frozenset({"DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"})
+
+
+def parquet_file(
+    source: pa.NativeFile,
+    *,
+    is_local: bool = True,
+    dictionary_columns: Collection[str] = (),
+    arrow_types: bool = False,
+) -> pq.ParquetFile:
+    """Arrow's reader of the Parquet file in an open source.
+
+    Args:
+        is_local: whether a read is no request to a server.
+        dictionary_columns: text columns to give as dictionaries, where the encodings of their pages allow it.
+        arrow_types: give the types of a schema of Arrow in the footer, where there is one: those of a user's data.
+
+    Raises:
+        KeyError: one of these columns is not there.
+        pa.ArrowException, OSError, ValueError: it is no Parquet, or damaged.
+    """
+    # Remote stores: one request for the column chunks of a row group instead of one for each.
+    opened = partial(
+        pq.ParquetFile,
+        source,
+        pre_buffer=not is_local,
+        buffer_size=stream_bytes(source),
+        coerce_int96_timestamp_unit="us",  # in nanoseconds times end with the year 2262
+    )
+    coded = list(dictionary_columns)
+    file = opened(read_dictionary=coded)
+    metadata = file.metadata
+    others = (f.type for f in file.schema_arrow if f.name not in dictionary_columns)
+    if not arrow_types and not all(_is_of_parquet(kind) for kind in others):
+        metadata = _without_arrow_schema(source, metadata)
+    if coded:
+        coded = _without_deltas(metadata, coded)
+    if metadata is not file.metadata or len(coded) < len(dictionary_columns):
+        file = opened(read_dictionary=coded, metadata=metadata)
+    return file
+
+
+def stream_bytes(source: pa.NativeFile) -> int:
+    """Buffer size for decoding a column chunk; 0 for all of it.
+
+    Of a remote file each read is a request.
+    """
+    return STREAM_BYTES if isinstance(source, pa.OSFile) else 0
+
+
+def has_int96(file: pq.ParquetFile) -> bool:
+    """Whether the file has INT96 timestamps, which Arrow reads without a time zone.
+
+    It always means an instant.  Other timestamps of the same file would be taken for instants too; no
+    writer mixes the two.
+    """
+    if not any(pt.is_timestamp(t) or pt.is_nested(t) for t in file.schema_arrow.types):
+        return False
+    columns = file.schema
+    return any(columns.column(i).physical_type == "INT96" for i in range(len(columns)))
+
+
+def as_instants(schema: pa.Schema) -> pa.Schema:
+    """The schema with times of UTC where it has times without a zone."""
+    return pa.schema([f.with_type(_as_instant(f.type)) for f in schema])
+
+
+def _as_instant(kind: pa.DataType) -> pa.DataType:
+    if pt.is_timestamp(kind):
+        return kind if kind.tz is not None else pa.timestamp(kind.unit, "UTC")
+    if pt.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_as_instant(kind.value_type)))
+    if pt.is_map(kind):
+        return pa.map_(kind.key_type, kind.item_field.with_type(_as_instant(kind.item_type)))
+    if pt.is_struct(kind):
+        return pa.struct([f.with_type(_as_instant(f.type)) for f in kind])
+    return kind
+
+
+def _is_of_parquet(kind: pa.DataType) -> bool:
+    """Whether Arrow makes a type of what Parquet says alone."""
+    if pt.is_timestamp(kind):
+        return kind.tz in (None, "UTC")
+    if pt.is_list(kind):
+        return _is_of_parquet(kind.value_type)
+    if pt.is_map(kind):
+        return _is_of_parquet(kind.key_type) and _is_of_parquet(kind.item_type)
+    if pt.is_struct(kind):
+        return all(_is_of_parquet(f.type) for f in kind)
+    if isinstance(kind, pa.BaseExtensionType):
+        return False
+    return not (
+        pt.is_dictionary(kind) or pt.is_run_end_encoded(kind) or pt.is_duration(kind) or pt.is_date64(kind)
+        or pt.is_large_string(kind) or pt.is_large_binary(kind) or pt.is_large_list(kind)
+        or pt.is_string_view(kind) or pt.is_binary_view(kind) or pt.is_list_view(kind)
+        or pt.is_large_list_view(kind) or pt.is_fixed_size_list(kind)
+    )  # fmt: skip
+
+
+def _without_arrow_schema(source: pa.NativeFile, metadata: pq.FileMetaData) -> pq.FileMetaData:
+    """The metadata without Arrow's schema, if it has one."""
+    if _ARROW_SCHEMA not in (metadata.metadata or {}):
+        return metadata  # an extension type, for example, is Parquet's own
+    size = metadata.serialized_size
+    fields = Cursor(source.read_at(size, source.size() - size - 2 * len(_MAGIC))).fields()
+    entries = [e for e in Cursor(raw_of(fields, _ENTRIES)).structs() if not _is_arrow_schema(e)]
+    footer = struct(replaced(fields, {_ENTRIES: (LIST, structs([struct(e) for e in entries]))}))
+    whole = b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))
+    return pq.read_metadata(pa.BufferReader(whole))
+
+
+def _is_arrow_schema(entry: Fields) -> bool:
+    return raw_of(entry, _KEY).endswith(_ARROW_SCHEMA)
+
+
+def _without_deltas(metadata: pq.FileMetaData, columns: Collection[str]) -> list[str]:
+    """The columns of which no page holds deltas between texts."""
+    schema, groups = metadata.schema, range(metadata.num_row_groups)
+    places = {schema.column(n).path: n for n in range(len(schema))}
+    return [
+        c for c in columns
+        if not any(_DELTAS.intersection(metadata.row_group(g).column(places[c]).encodings) for g in groups)
+    ]  # fmt: skip
