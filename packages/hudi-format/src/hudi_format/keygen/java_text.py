@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.sizes import size_of
 from hudi_format.errors import SchemaError
 from hudi_format.keygen.java_float import double_text, float_text
 from hudi_format.keygen.time_zones import Zone
@@ -107,7 +108,7 @@ def to_text(array: pa.Array | pa.ChunkedArray, *, zone: Zone | None = None) -> p
             array = pa.concat_arrays([c.cast(pa.large_string()) for c in array.chunks])
     kind = array.type
     if pa.types.is_large_string(kind):
-        return array.cast(pa.string()) if array.nbytes < _MOST_TEXT else array
+        return array.cast(pa.string()) if size_of(array) < _MOST_TEXT else array
     if pa.types.is_string(kind):
         return array
     if pa.types.is_dictionary(kind):
