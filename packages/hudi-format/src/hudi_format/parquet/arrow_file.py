@@ -23,6 +23,14 @@ _MAGIC = b"PAR1"
 _ENTRIES, _KEY = 5, 1  # fields of the footer, and of its entries
 # Pages of these encodings Arrow does not give as dictionaries.
 _DELTAS = frozenset({"DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"})
+# Types that Arrow makes of Parquet's alone: those of nearly every column, told by their numbers.
+_PLAIN = frozenset(
+    kind.id
+    for kind in (
+        pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.binary(), pa.date32(),
+        pa.decimal128(1), pa.time64("us"),
+    )
+)  # fmt: skip
 
 
 def parquet_file(
@@ -103,6 +111,8 @@ def _as_instant(kind: pa.DataType) -> pa.DataType:
 
 def _is_of_parquet(kind: pa.DataType) -> bool:
     """Whether Arrow makes a type of what Parquet says alone."""
+    if kind.id in _PLAIN:
+        return True
     if pt.is_timestamp(kind):
         return kind.tz in (None, "UTC")
     if pt.is_list(kind):
