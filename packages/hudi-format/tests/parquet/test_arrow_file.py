@@ -29,6 +29,8 @@ ARROWS_OWN = {
     "view": (pa.string_view(), ["a", None, "x" * 20], pa.string()),
     "long bytes": (pa.large_binary(), [b"a", None, b""], pa.binary()),
     "duration": (pa.duration("us"), [timedelta(microseconds=7), None, timedelta(0)], pa.int64()),
+    "short decimal": (pa.decimal32(5, 2), [Decimal("1.25"), None, Decimal(0)], pa.decimal128(5, 2)),
+    "long decimal": (pa.decimal256(10, 2), [Decimal("1.25"), None, Decimal(0)], pa.decimal128(10, 2)),
     "zone": (pa.timestamp("us", "Europe/Oslo"), [DAY, None, DAY], INSTANT),
     "long list": (pa.large_list(pa.large_string()), [["a"], None, []], pa.list_(pa.string())),
     "in a struct": (pa.struct([("x", pa.large_string())]), [{"x": "a"}, None, {"x": None}],

@@ -23,6 +23,18 @@ _MAGIC = b"PAR1"
 _ENTRIES, _KEY = 5, 1  # fields of the footer, and of its entries
 # Pages of these encodings Arrow does not give as dictionaries.
 _DELTAS = frozenset({"DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"})
+# Decimals with so many digits are 128 bits wide.
+_MOST_DIGITS = 38
+# Types that only a schema of Arrow asks for.
+_ARROWS = frozenset(
+    kind.id
+    for kind in (
+        pa.dictionary(pa.int32(), pa.string()), pa.run_end_encoded(pa.int32(), pa.string()), pa.duration("s"),
+        pa.date64(), pa.large_string(), pa.large_binary(), pa.large_list(pa.null()), pa.string_view(),
+        pa.binary_view(), pa.list_view(pa.null()), pa.large_list_view(pa.null()), pa.list_(pa.null(), 1),
+        pa.decimal32(1), pa.decimal64(1),
+    )
+)  # fmt: skip
 # Types that Arrow makes of Parquet's alone: those of nearly every column, told by their numbers.
 _PLAIN = frozenset(
     kind.id
@@ -123,12 +135,9 @@ def _is_of_parquet(kind: pa.DataType) -> bool:
         return all(_is_of_parquet(f.type) for f in kind)
     if isinstance(kind, pa.BaseExtensionType):
         return False
-    return not (
-        pt.is_dictionary(kind) or pt.is_run_end_encoded(kind) or pt.is_duration(kind) or pt.is_date64(kind)
-        or pt.is_large_string(kind) or pt.is_large_binary(kind) or pt.is_large_list(kind)
-        or pt.is_string_view(kind) or pt.is_binary_view(kind) or pt.is_list_view(kind)
-        or pt.is_large_list_view(kind) or pt.is_fixed_size_list(kind)
-    )  # fmt: skip
+    if pt.is_decimal256(kind):
+        return bool(kind.precision > _MOST_DIGITS)
+    return kind.id not in _ARROWS
 
 
 def _without_arrow_schema(source: pa.NativeFile, metadata: pq.FileMetaData) -> pq.FileMetaData:
