@@ -32,3 +32,12 @@ def test_an_escape_without_four_hexadecimal_digits_is_corrupt(digits):
     """Java says so too; Python's int() takes most of them."""
     with pytest.raises(CorruptFileError, match="escape"):
         parse(f"a=\\u{digits}".encode())
+
+
+@pytest.mark.parametrize("first", [b"a=1", b"a:1", b"  a 1", b"a=1\r\n#c", b"a"])
+def test_a_byte_order_mark_before_an_entry_is_no_part_of_its_name(first):
+    """Editors write it; Java reads it as letters, and the entry is lost."""
+    with pytest.raises(CorruptFileError, match="a byte order mark before "):
+        parse(b"\xef\xbb\xbf" + first + b"\nb=2\n")
+    assert parse(b"\xef\xbb\xbf#comment\n" + first)["a"] in ("1", "")
+    assert parse(b"\xef\xbb\xbf\n" + first)["a"] in ("1", "")

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import pyarrow as pa
 import pytest
 
 from hudi_format import properties as props
@@ -13,7 +14,7 @@ from hudi_format.errors import (
     TableExistsError,
 )
 from hudi_format.storage.local import LocalStorage
-from hudi_timeline import HudiTable, table_config
+from hudi_timeline import HudiTable, table_config, write_hudi
 from hudi_timeline.concurrency.locks.provider import InProcessLock, hold
 from hudi_timeline.table_config import (
     BACKUP_FILE,
@@ -208,7 +209,10 @@ def test_what_another_program_writes_has_no_checksum_of_the_entries_and_is_read(
         b"\x00\x00",
         b"#only a comment\n",
         b"hoodie.table.name=t\\u12",
-        b"hoodie.table.name=t\nhoodie.table.version=six\n",
+        b"hoodie.table.name=t\nhoodie.table.type=COPY_ON_WRITE\nhoodie.table.version=six\n",
+        b"hoodie.table.name=t\nhoodie.table.version=6\n",
+        b"hoodie.table.name=t\nhoodie.table.version=6\nhoodie.table.type=\n",
+        b"\xef\xbb\xbfhoodie.table.type=MERGE_ON_READ\nhoodie.table.name=t\nhoodie.table.version=6\n",
     ],
 )
 def test_damaged_files_are_typed_errors(storage, content):
@@ -216,6 +220,21 @@ def test_damaged_files_are_typed_errors(storage, content):
     with pytest.raises(CorruptFileError) as e:
         load(storage, pause=no_pause)
     assert e.value.remedy
+
+
+def test_a_table_whose_type_is_lost_is_not_read_without_its_log_files(tmp_path):
+    rows = pa.table({"k": ["a"], "ts": [1]})
+    write_hudi(str(tmp_path / "t"), rows, key="k", name="t", table_type="MERGE_ON_READ")
+    HudiTable.open(tmp_path / "t").upsert([{"k": "a", "ts": 2}])
+    file = tmp_path / "t" / PROPERTIES_FILE
+    lines = [line for line in file.read_bytes().splitlines(keepends=True) if not line.startswith(b"#")]
+    marked = b"\xef\xbb\xbf" + b"".join(sorted(lines, key=lambda line: b"table.type" not in line))
+    for text in (b"".join(line for line in lines if b"table.type" not in line), marked):
+        file.write_bytes(text)
+        with pytest.raises(CorruptFileError, match=r"hoodie\.table\.type"):
+            HudiTable.open(tmp_path / "t")
+    file.write_bytes(b"".join(lines))
+    assert HudiTable.open(tmp_path / "t").read(["ts"]).to_arrow().to_pylist() == [{"ts": 2}]
 
 
 def test_a_damaged_file_with_a_whole_backup_is_read_from_the_backup(storage):

@@ -15,6 +15,8 @@ from hudi_format.errors import CorruptFileError
 _REMEMBERED_FILES = 64
 _REMEMBERED_BYTES = 16_384
 _HEX = re.compile("[0-9a-fA-F]{4}")
+_MARK = "\ufeff".encode().decode("iso-8859-1")  # what editors put before text in UTF-8
+_SHOWN = 80  # letters of a line, in errors
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -22,8 +24,8 @@ def parse(data: bytes, *, path: str = "") -> dict[str, str]:
     """Keys and values of a properties file; for a repeated key the last value counts.
 
     Raises:
-        CorruptFileError: a `\\u` escape without four hexadecimal digits, or a NUL byte, which no
-            writer of properties produces.
+        CorruptFileError: a `\\u` escape without four hexadecimal digits, a NUL byte, or a byte order mark before the
+            first entry, which no writer of properties produces.
     """
     return dict(_known(data, path) if len(data) <= _REMEMBERED_BYTES else _parsed(data, path))
 
@@ -34,6 +36,10 @@ def _parsed(data: bytes, path: str) -> dict[str, str]:
         raise CorruptFileError("NUL byte in a properties file", file=path, offset=text.index("\x00"))
     out: dict[str, str] = {}
     for line in _logical_lines(text):
+        marked = line.startswith(_MARK) and line[len(_MARK) :].lstrip(" \t\f")
+        if marked and marked[0] not in "#!":
+            # Java takes it for letters of the name, and the entry is lost.
+            raise CorruptFileError(f"a byte order mark before {marked[:_SHOWN]!r}", file=path, offset=0)
         key, value = _split(line, path)
         out[key] = value
     return out

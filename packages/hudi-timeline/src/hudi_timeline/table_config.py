@@ -435,8 +435,10 @@ def _entries(data: bytes, path: str, table: str) -> dict[str, str]:
     except CorruptFileError as e:
         e.advise(_REPAIR)
         raise e.at(table=table, file=path) from None
-    if not p.get(NAME):
-        raise CorruptFileError(f"{NAME} is missing", table=table, file=path, remedy=_REPAIR)
+    # Without its type, which Apache Hudi always writes, a table would be read without its log files.
+    lacking = next((n for n in (NAME, TYPE) if not p.get(n)), None)
+    if lacking is not None:
+        raise CorruptFileError(f"{lacking} is missing", table=table, file=path, remedy=_REPAIR)
     stored = p.get(CHECKSUM)
     if stored is not None and stored.strip() != checksum(p):
         raise CorruptFileError(
