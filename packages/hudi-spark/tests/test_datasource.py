@@ -19,7 +19,7 @@ import plain_wrong_calls
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import HudiError, OptionError, UnsupportedError, WriteFailedError
+from hudi_format.errors import HudiError, OptionError, SchemaError, UnsupportedError, WriteFailedError
 from hudi_spark.runtime import settings
 from hudi_spark.types import to_arrow_schema, to_spark_schema
 from hudi_timeline import HudiTable
@@ -218,6 +218,84 @@ def test_a_schema_of_the_user_projects_and_widens(history: tuple[str, list[str]]
     assert sorted(rows["ts"].to_pylist()) == [0.0, 1.0, 2.0, 2.0, 2.0, 2.0]
     with pytest.raises(HudiError, match="fare"):
         _read({"path": history[0]}, pa.schema([("fare", pa.date32())]))
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        (pa.schema([("FARE", pa.float64())]), "FARE in .* differs from the table's column fare in case only"),
+        (pa.schema([("fare", pa.date32())]), "cannot become date32"),
+        (pa.schema([("fare", pa.struct([("a", pa.int32())]))]), "cannot become struct"),
+    ],
+)
+def test_a_schema_that_the_table_cannot_have_is_refused_before_a_task_runs(
+    history: tuple[str, list[str]], schema: pa.Schema, text: str
+) -> None:
+    from hudi_spark.datasource import HudiReader
+
+    reader = HudiReader({"path": history[0]}, to_spark_schema(schema))
+    with pytest.raises(SchemaError, match=text) as e:
+        reader.partitions()
+    assert "before writing" not in e.value.remedy
+
+
+def test_an_unknown_column_of_a_schema_is_null_in_each_row(history: tuple[str, list[str]]) -> None:
+    rows = _read({"path": history[0]}, pa.schema([("other", pa.string())]))
+    assert (rows.num_rows, rows["other"].null_count) == (6, 6)
+
+
+# --- streams ---------------------------------------------------------------------------------------------
+
+
+def _stream(options: dict[str, str]) -> Any:
+    from hudi_spark.datasource import HudiStreamReader, table_schema
+
+    return HudiStreamReader(options, table_schema(options))
+
+
+def test_what_is_incremental_without_a_begin_is_a_stream(history: tuple[str, list[str]]) -> None:
+    from hudi_spark.datasource import HudiReader, table_schema
+
+    path, times = history
+    options = {"path": path, "hoodie.datasource.query.type": "incremental"}
+    stream = _stream(options)
+    assert stream.latestOffset() == {"commitTime": times[-1]}
+    batches = [
+        b for p in stream.partitions(stream.initialOffset(), stream.latestOffset()) for b in stream.read(p)
+    ]
+    assert sum(b.num_rows for b in batches) == 6
+    with pytest.raises(OptionError, match="needs a begin"):
+        HudiReader(options, table_schema(options))
+
+
+@pytest.mark.parametrize("query", [{}, {"hoodie.datasource.query.type": "incremental"}])
+@pytest.mark.parametrize(
+    "option",
+    ["as.of.instant", "hoodie.datasource.read.begin.instanttime", "hoodie.datasource.read.end.instanttime"],
+)
+def test_bounds_of_a_query_say_where_a_stream_begins(
+    history: tuple[str, list[str]], query: dict[str, str], option: str
+) -> None:
+    path, times = history
+    with pytest.raises(OptionError) as e:
+        _stream({"path": path, option: times[0], **query}).initialOffset()
+    assert "hoodie.datasource.streaming.startOffset" in e.value.remedy
+
+
+def test_a_stream_looks_as_often_as_it_is_told(history: tuple[str, list[str]], monkeypatch: Any) -> None:
+    from hudi_spark.streaming.table_stream import TableStream
+
+    looks: list[int] = []
+    monkeypatch.setattr(TableStream, "latest", lambda self: looks.append(1) or str(len(looks)))
+    now = [1000.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    often, seldom = (_stream({"path": history[0], **o}) for o in ({}, {"hudi.streaming.poll.seconds": "30"}))
+    assert [often.latestOffset()["commitTime"] for _ in range(3)] == ["1", "2", "3"]
+    assert seldom.latestOffset() == {"commitTime": "4"}
+    now[0] += 29
+    assert seldom.latestOffset() == {"commitTime": "4"}
+    now[0] += 1
+    assert seldom.latestOffset() == {"commitTime": "5"}
 
 
 def test_staged_rows_that_someone_took_away_fail_the_write(tmp_path: Path) -> None:

@@ -18,9 +18,10 @@ Source: spec "What PySpark lets a Python-only package do", sections 1 to 4.
 # mypy looks at PySpark 3.5, which has no data sources: hence the ignored bases.
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import NoReturn
@@ -40,6 +41,7 @@ from hudi_format.arrow.input import whole_batch
 from hudi_format.arrow.sizes import size_of
 from hudi_format.errors import (
     ConflictingOptionError,
+    HudiError,
     InvalidOptionError,
     OptionError,
     StorageError,
@@ -53,6 +55,7 @@ from hudi_format.storage.open import open_storage
 from hudi_format.storage.protocol import Storage
 from hudi_spark.reading.read_tasks import grouped
 from hudi_spark.reading.reader import scan_for
+from hudi_spark.reading.user_schema import columns_of
 from hudi_spark.refused_sql import LOAD, SAVE, STREAM_WRITE
 from hudi_spark.runtime.helper_process import one_line
 from hudi_spark.runtime.options import take_option
@@ -60,7 +63,16 @@ from hudi_spark.runtime.python_workers import forget_archives
 from hudi_spark.streaming.table_stream import START, TableStream
 from hudi_spark.types import lost_collations, to_arrow_schema, to_spark_schema
 from hudi_timeline.options import parse_read_options
-from hudi_timeline.options.read_config import CDC, INCREMENTAL, INCREMENTAL_FORMAT, QUERY_TYPE
+from hudi_timeline.options.read_config import (
+    AS_OF,
+    BEGIN,
+    CDC,
+    END,
+    INCREMENTAL,
+    INCREMENTAL_FORMAT,
+    QUERY_TYPE,
+)
+from hudi_timeline.options.read_options import START_OFFSET
 from hudi_timeline.options.write_options import STAGING_LIMIT
 from hudi_timeline.reading.cdc_task import ChangeTask
 from hudi_timeline.reading.scan import Scan
@@ -82,6 +94,7 @@ _NO_PATH = (
     "table of the catalog (create table ... using hudi) has no use, as Spark does not tell a Python data source its "
     "location: remove it with drop table, which leaves what is at a LOCATION."
 )
+_BOUNDS = (BEGIN, END, AS_OF)
 _ENABLE = "call hudi_spark.enable(spark) before the {}, which then runs on Spark itself."
 
 
@@ -92,7 +105,7 @@ def path_of(options: dict[str, str]) -> str:
         raise UnsupportedError(
             "several paths cannot be read as one table", remedy="give the table's base path."
         )
-    if not path:
+    if not path or not path.strip():
         raise OptionError("no path is given", remedy=_NO_PATH, option="path")
     return path
 
@@ -120,9 +133,23 @@ def table_schema(options: Mapping[str, str]) -> StructType:
             "SQL on tables USING hudi is not supported yet", remedy=f"{SAVE} For queries {LOAD}"
         )
     if _changes_only_as_stream(options):
-        given = dict(options)
-        return to_spark_schema(TableStream.of(path_of(given), given).scan(START, START).schema)
-    return to_spark_schema(_scan(options).schema)
+        return _schema_of_stream(options)
+    try:
+        return to_spark_schema(_scan(options).schema)
+    except HudiError as e:
+        if isinstance(e, OptionError):
+            # An incremental query without a begin, say, is a stream; if it is none, its reader says so.
+            with suppress(HudiError):
+                return _schema_of_stream(options)
+        # The way for a query is none for a stream, and Spark does not say which of the two this is.
+        if e.details.get("option") in _BOUNDS:
+            e.remedy += f" A stream begins at {START_OFFSET}: earliest, latest or an instant."
+        raise
+
+
+def _schema_of_stream(options: Mapping[str, str]) -> StructType:
+    given = dict(options)
+    return to_spark_schema(TableStream.of(path_of(given), given).scan(START, START).schema)
 
 
 def _changes_only_as_stream(options: Mapping[str, str]) -> bool:
@@ -150,6 +177,7 @@ class HudiReader(DataSourceReader):  # type: ignore[misc]
                 remedy=f"set {QUERY_TYPE}={INCREMENTAL}.",
                 option=INCREMENTAL_FORMAT,
             )
+        parse_read_options(without_hadoop_options(dict(options)))
         self.options = dict(options)
         # What Spark compares the first batch with, nullability included; its own converter is not public and
         # takes other arguments in each version.
@@ -157,10 +185,7 @@ class HudiReader(DataSourceReader):  # type: ignore[misc]
 
     @one_line()
     def partitions(self) -> Sequence[InputPartition]:
-        known = _scan(self.options).schema.names
-        scan = _scan(self.options, [n for n in self.schema.names if n in known])
-        # A type that the user's schema asks for in vain is found here, once, and not in each task.
-        conform(scan.schema.empty_table(), self.schema)
+        scan = _scan(self.options, columns_of(self.schema, _scan(self.options).schema))
         # A list without any partition would make Spark call read() with None.
         return [Files(g) for g in grouped(scan.plan_files())] or [Files(())]
 
@@ -344,6 +369,7 @@ class HudiStreamReader(DataSourceStreamReader):  # type: ignore[misc]
         Spark stops readers that it could not make, and tells the error of that instead.
         """
         self._given = (dict(options), schema)
+        self._latest, self._looked = "", 0.0
 
     @cached_property
     def stream(self) -> TableStream:
@@ -359,12 +385,14 @@ class HudiStreamReader(DataSourceStreamReader):  # type: ignore[misc]
 
     @one_line()
     def latestOffset(self) -> dict[str, str]:
-        return {OFFSET: self.stream.latest()}
+        wait = self.stream.config.poll_seconds or 0.0
+        if not self._latest or time.monotonic() - self._looked >= wait:
+            self._latest, self._looked = self.stream.latest(), time.monotonic()
+        return {OFFSET: self._latest}
 
     @one_line()
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
-        known = self.stream.scan(START, START).schema.names
-        columns = [n for n in self.schema.names if n in known]
+        columns = columns_of(self.schema, self.stream.scan(START, START).schema)
         scan = self.stream.scan(start[OFFSET], end[OFFSET], columns)
         return [Files(g) for g in grouped(scan.plan_files())] or [Files(())]
 

@@ -39,12 +39,20 @@ from hudi_spark.refused_sql import (
     refuse_views_as_of,
 )
 from hudi_spark.runtime.java_errors import error_of
-from hudi_spark.runtime.options import add_option, has_bundle, is_hudi, take_option
+from hudi_spark.runtime.options import (
+    add_option,
+    has_bundle,
+    is_hudi,
+    merged,
+    session_options,
+    table_path,
+    take_option,
+)
 from hudi_spark.runtime.settings import HAS_DATA_SOURCES
 from hudi_spark.streaming.spark35_stream import CHECKPOINT, following, load_stream
-from hudi_spark.streaming.table_stream import with_allowed_merge
+from hudi_spark.streaming.table_stream import START, TableStream, with_allowed_merge
 from hudi_spark.writing.writer import save_frame
-from hudi_timeline.options.table_options import MERGE
+from hudi_timeline.options.read_config import QUERY_TYPE
 from hudi_timeline.writing.write_plan import is_operation, mode_of
 
 DEFAULT_FORMAT = "spark.sql.sources.default"
@@ -213,13 +221,26 @@ def _load_stream(original: Method) -> Method:
         given = dict(notes.options)
         path_option = take_option(given, "path")
         if HAS_DATA_SOURCES:  # Spark finds our data source by itself, which streams too
-            where = path or path_option
-            merge = with_allowed_merge(str(where), given).get(MERGE) if where else None
-            return original(self, path, format, schema, **options | ({str(MERGE): merge} if merge else {}))
+            where = table_path(self._spark, path or path_option, what="load")
+            more = _told(self._spark, where, given)
+            return original(self, None if path is None else where, format, schema, **options | more)
         chosen = schema if schema is not None else notes.schema
         return load_stream(self._spark, path or path_option, given, schema=chosen)
 
     return load
+
+
+def _told(spark: SparkSession, uri: str, given: Mapping[str, str]) -> dict[str, str]:
+    """What the data source is to know of a stream beside the options of the call: it sees no session.
+
+    Raises:
+        HudiError: the stream cannot be; before a query is started.
+    """
+    own = {k: v for k, v in session_options(spark).items() if k.lower() != QUERY_TYPE}  # of queries
+    every = with_allowed_merge(uri, merged(own, given))
+    stream = TableStream.of(uri, every)
+    stream.scan(START, START)
+    return {k: v for k, v in every.items() if k not in given}
 
 
 def _start(what: str, remedy: str) -> Callable[[Method], Method]:

@@ -8,9 +8,10 @@ import pytest
 from hudi_format.errors import InvalidOptionError, UnsupportedError
 from hudi_format.storage.open import open_storage
 from hudi_spark.streaming.offset_files import ERROR
-from hudi_spark.streaming.spark35_stream import POLL_OPTION, Follower, load_stream
+from hudi_spark.streaming.spark35_stream import Follower, load_stream
 from hudi_spark.streaming.table_stream import START
 from hudi_timeline import HudiTable
+from hudi_timeline.options.read_options import POLL_SECONDS
 
 
 class Stream:
@@ -78,5 +79,5 @@ def test_an_error_that_nobody_expects_fails_the_query_and_does_not_stall_it(tmp_
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e300", "soon"])
 def test_the_wait_between_two_looks_is_a_number_of_seconds(spark, text, path):
     HudiTable.create(path, pa.schema([("id", pa.string())]), name="t", record_keys="id")
-    with pytest.raises(InvalidOptionError, match=POLL_OPTION):
-        load_stream(spark, path, {POLL_OPTION: text})
+    with pytest.raises(InvalidOptionError, match=POLL_SECONDS):
+        load_stream(spark, path, {POLL_SECONDS: text})

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import ConflictingOptionError, NotAHudiTableError, UnsupportedError
+from hudi_spark import patches
 from hudi_spark.runtime.settings import HAS_DATA_SOURCES
 from hudi_timeline.table import HudiTable
 from hudi_timeline.timeline.instant import next_instant
@@ -18,7 +19,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.req("IN-14", "IN-15", "ST-09")]
 
 START = "hoodie.datasource.streaming.startOffset"
 CDC = {"hoodie.datasource.query.incremental.format": "cdc"}
-POLL = {} if HAS_DATA_SOURCES else {"hudi.streaming.poll.seconds": "0.2"}
+POLL = {"hudi.streaming.poll.seconds": "0.2"}
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64())])
 
 
@@ -170,20 +171,39 @@ def test_queries_of_one_frame_get_each_change_once(spark, table, path, tmp_path)
         running.stop()
 
 
-def test_what_no_stream_is_refused(spark, path, table):
-    for options in (
-        {"as.of.instant": "20260101000000000"},
-        {"hoodie.datasource.read.begin.instanttime": "000"},
-    ):
-        with pytest.raises(
-            (ConflictingOptionError, Exception),
-            match=r"do not support|exclude each other|but the query is snapshot",
-        ):
-            spark.readStream.format("hudi").options(**options).load(path).writeStream.format("noop").option(
-                "checkpointLocation", path + "-c"
-            ).start().processAllAvailable()
-    with pytest.raises((NotAHudiTableError, Exception), match="not a Hudi table"):
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("as.of.instant", "20260101000000000"),
+        ("as.of.instant", "never"),
+        ("hoodie.datasource.read.begin.instanttime", "000"),
+        ("hoodie.datasource.read.end.instanttime", "20260101000000000"),
+    ],
+)
+@pytest.mark.parametrize("query", ["", "incremental"])
+def test_bounds_of_queries_are_none_of_a_stream(spark, path, table, option, value, query):
+    given = {option: value} | ({"hoodie.datasource.query.type": query} if query else {})
+    with pytest.raises(ConflictingOptionError, match=f"streams do not support {option}") as e:
+        spark.readStream.format("hudi").options(**given).load(path)
+    assert START in e.value.remedy
+
+
+def test_no_stream_follows_what_is_no_table(spark, path, table):
+    with pytest.raises(NotAHudiTableError, match="not a Hudi table"):
         spark.readStream.format("hudi").load(path + "-not")
+
+
+@pytest.mark.skipif(not HAS_DATA_SOURCES, reason="before 4.0 the session itself plans the stream")
+def test_the_data_source_is_told_the_settings_of_the_session(spark, table, path):
+    """It plans in a process that sees no session; the call's own options count, and no setting of queries does."""
+    told = []
+    spark.conf.set(START, "latest")
+    spark.conf.set("hoodie.metadata.enable", "false")
+    spark.conf.set("hoodie.datasource.query.type", "snapshot")
+    load = patches._load_stream(lambda self, path, format, schema, **options: told.append((path, options)))
+    reader = spark.readStream.format("hudi").option(START, "earliest")
+    load(reader, path)
+    assert told == [(path, {"hoodie.metadata.enable": "false"})]
 
 
 def test_open_commits_are_waited_for(table, drain, path):

@@ -36,7 +36,10 @@ def test_columns_and_filter_come_as_options_of_our_own():
     assert config.filter == "x = 1"
 
 
-@pytest.mark.parametrize("option", ["hudi.read.columns", "hudi.read.filter", "as.of.instant"])
+@pytest.mark.parametrize(
+    "option",
+    ["hudi.read.columns", "hudi.read.filter", "as.of.instant", "hoodie.datasource.streaming.startOffset"],
+)
 @pytest.mark.parametrize("text", ["", "  ", " \n"])
 def test_an_empty_choice_is_not_the_whole_table(option, text):
     """What a variable leaves that is not set."""
@@ -48,6 +51,14 @@ def test_an_empty_choice_is_not_the_whole_table(option, text):
 def test_a_list_of_no_columns_is_refused():
     with pytest.raises(InvalidOptionError, match="one at least"):
         parse_read_options({"hudi.read.columns": " , "})
+
+
+def test_the_wait_between_two_looks_of_a_stream_is_a_number_of_seconds():
+    assert parse_read_options({"hudi.streaming.poll.seconds": "0.5"}).poll_seconds == 0.5
+    assert parse_read_options({}).poll_seconds is None
+    for text in ("0", "-1", "nan", "inf", "1e300", "soon", ""):
+        with pytest.raises(InvalidOptionError, match="a number above 0"):
+            parse_read_options({"hudi.streaming.poll.seconds": text})
 
 
 def test_what_an_incremental_read_does_at_gaps_can_be_chosen():

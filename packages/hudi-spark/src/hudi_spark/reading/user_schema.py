@@ -8,18 +8,22 @@ Source: Spark's SQL configuration, `spark.sql.caseSensitive`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.types as pt
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hudi_format.errors import SchemaError
+from hudi_format.schema.evolution import conform
 from hudi_spark.types import promoted
 
 CASE_SENSITIVE = "spark.sql.caseSensitive"
+READ_AS_IT_IS = "leave it to the table's type in .schema(...), and cast what the read gives."
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class UserSchema:
         wanted = field.dataType.simpleString()
         return SchemaError(
             f"column {field.name} has type {own} in the table, and cannot be read as {wanted}",
-            remedy="leave it to the table's type in .schema(...), and cast what the read gives.",
+            remedy=READ_AS_IT_IS,
             column=field.name,
             source=own,
             target=wanted,
@@ -109,4 +113,54 @@ class UserSchema:
         return self._column(column.getField(name), own[name].dataType, wanted.dataType).alias(wanted.name)
 
 
-__all__ = ["CASE_SENSITIVE", "UserSchema"]
+# --- without a session -----------------------------------------------------------------------------------
+
+
+def columns_of(wanted: pa.Schema, own: pa.Schema) -> list[str]:
+    """The table's columns that a user's schema names; others are null.
+
+    What cannot be is found here, once, and not in each task.
+
+    Raises:
+        SchemaError: a type that a column's values cannot become; or a name that differs from the table's in case only,
+            which without the session's setting for it can be neither null nor that column.
+    """
+    names = [n for n in wanted.names if n in own.names]
+    for given, known in _misspelt(wanted, own):
+        raise SchemaError(
+            f"{given} in .schema(...) differs from the table's column {known} in case only",
+            remedy=f"write {known}, or call hudi_spark.enable(spark), which goes by {CASE_SENSITIVE}.",
+            column=known,
+        )
+    try:
+        conform(own.empty_table().select(list(dict.fromkeys(names))), wanted)
+    except SchemaError as e:
+        e.remedy = READ_AS_IT_IS
+        raise
+    return names
+
+
+def _misspelt(
+    wanted: Iterable[pa.Field], own: Iterable[pa.Field], path: str = ""
+) -> Iterator[tuple[str, str]]:
+    """Columns and fields of the one schema that are the other's in other case, with their names there."""
+    by_name = {f.name: f for f in own}
+    lowered = {name.lower(): name for name in by_name}
+    for field in wanted:
+        known = by_name.get(field.name)
+        if known is not None:
+            yield from _misspelt_inside(field.type, known.type, f"{path}{field.name}")
+        elif field.name.lower() in lowered:
+            yield path + field.name, path + lowered[field.name.lower()]
+
+
+def _misspelt_inside(wanted: pa.DataType, own: pa.DataType, path: str) -> Iterator[tuple[str, str]]:
+    inner, known = ([kind.field(n) for n in range(kind.num_fields)] for kind in (wanted, own))
+    if pt.is_struct(wanted) and pt.is_struct(own):
+        yield from _misspelt(inner, known, f"{path}.")
+    else:  # elements of lists, keys and values of maps
+        for one, other in zip(inner, known, strict=False):
+            yield from _misspelt_inside(one.type, other.type, path)
+
+
+__all__ = ["CASE_SENSITIVE", "READ_AS_IT_IS", "UserSchema", "columns_of"]

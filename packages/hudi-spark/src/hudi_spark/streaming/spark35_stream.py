@@ -23,7 +23,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from hudi_format.errors import (
     HudiError,
-    InvalidOptionError,
     OptionError,
     StorageError,
     UnsupportedError,
@@ -38,11 +37,12 @@ from hudi_spark.runtime.python_workers import in_workers
 from hudi_spark.streaming.offset_files import ERROR, OffsetFile, create, finished, given_out, stream_id
 from hudi_spark.streaming.table_stream import START, TableStream, with_allowed_merge
 from hudi_spark.types import to_spark_schema
+from hudi_timeline.options.read_options import STREAM_FOLDER
 
 log = logging.getLogger("hudi")
 
-FOLDER_OPTION = "hudi.streaming.folder"
-POLL_OPTION = "hudi.streaming.poll.seconds"
+POLL_SECONDS = 1.0
+"""Between two looks at the table, if the option does not say."""
 MOST_FAILURES = 10
 CHECKPOINT = "checkpointlocation"
 _DEFAULT_CHECKPOINT = "spark.sql.streaming.checkpointLocation"
@@ -198,17 +198,17 @@ def load_stream(
         NotAHudiTableError, UnsupportedError, OptionError: as `load_frame`.
     """
     given = merged(session_options(spark), options)
-    folder, poll = take_option(given, FOLDER_OPTION), take_option(given, POLL_OPTION)
     uri = table_path(spark, path, what="load")
     stream = TableStream.of(uri, with_allowed_merge(uri, given))
+    config = stream.config
     full = stream.scan(START, START).schema
     wanted = None if schema is None else UserSchema.of(spark, schema)
     if wanted is not None:
         full = pa.schema([full.field(n) for n in wanted.names(full.names)])
-    id = stream_id(stream.open().uri, stream.config.incremental_format)
-    folder = _folder(spark, folder)
+    id = stream_id(stream.open().uri, config.incremental_format)
+    folder = _folder(spark, config.stream_folder)
     with _lock:
-        _followers[folder] = Follower(stream, id, folder, _seconds(poll))
+        _followers[folder] = Follower(stream, id, folder, config.poll_seconds or POLL_SECONDS)
     marks = (
         spark.readStream.format("text")
         .option("maxFileAge", "3650d")
@@ -226,28 +226,14 @@ def _folder(spark: SparkSession, given: str | None) -> str:
     if given is None:
         if not str(spark.sparkContext.master).startswith("local"):
             raise OptionError(
-                f"a stream on a cluster of this Spark version needs {FOLDER_OPTION}",
+                f"a stream on a cluster of this Spark version needs {STREAM_FOLDER}",
                 remedy="name a folder that the driver and all executors reach; it may be empty at each start.",
-                option=FOLDER_OPTION,
+                option=STREAM_FOLDER,
             )
         return tempfile.mkdtemp(prefix="hudi-stream-")
     folder = f"{given.rstrip('/')}/{uuid.uuid4().hex}"
     open_storage(folder).make_dir("")
     return folder
-
-
-def _seconds(text: str | None) -> float:
-    try:
-        seconds = float(text) if text is not None else 1.0
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds <= threading.TIMEOUT_MAX:  # nan is none of them
-        raise InvalidOptionError(
-            f"{POLL_OPTION}={text!r} is not a number of seconds",
-            remedy="give a number above 0.",
-            option=POLL_OPTION,
-        )
-    return seconds
 
 
 def following(
@@ -290,4 +276,4 @@ def _of(frame: DataFrame) -> list[Follower]:
     return [f for f in known if f.folder in text.getvalue()]
 
 
-__all__ = ["CHECKPOINT", "FOLDER_OPTION", "POLL_OPTION", "following", "load_stream"]
+__all__ = ["CHECKPOINT", "following", "load_stream"]

@@ -26,9 +26,11 @@ from hudi_timeline.options.read_options import (
     ORDER,
     PATH_GLOB,
     PATHS,
+    POLL_SECONDS,
     QUERY_TYPE,
     START_OFFSET,
     START_OFFSET_ORDER,
+    STREAM_FOLDER,
     USE_END_SCHEMA,
 )
 from hudi_timeline.options.registry import canonical
@@ -86,6 +88,8 @@ class ReadConfig:
     incremental_format: str = value_of(INCREMENTAL_FORMAT)
     start_offset: str = value_of(START_OFFSET)
     start_offset_order: str | None = given_value(START_OFFSET_ORDER)
+    poll_seconds: float | None = given_value(POLL_SECONDS)
+    stream_folder: str | None = given_value(STREAM_FOLDER)
     as_of: str | None = given_value(AS_OF)
     begin: str | None = given_value(BEGIN)
     end: str | None = given_value(END)

@@ -11,6 +11,7 @@ from hudi_timeline.options.option_types import (
     PATTERN_LIST,
     TEXT,
     choice,
+    number,
 )
 
 # What belongs together of a declaration stands in one line.
@@ -34,7 +35,7 @@ INCREMENTAL_FORMAT = ConfigKey(
     )
 )
 START_OFFSET = ConfigKey(
-    "hoodie.datasource.streaming.startOffset", TEXT, "earliest", since="0.13.0",
+    "hoodie.datasource.streaming.startOffset", NAME, "earliest", since="0.13.0",
     doc="Where a stream without a checkpoint begins: earliest, latest, or an instant, whose own changes are left out."
 )
 START_OFFSET_ORDER = ConfigKey(
@@ -42,6 +43,20 @@ START_OFFSET_ORDER = ConfigKey(
     doc=(
         "Order of the reader whose checkpoint the start offset is, if it is not the stream's own: stable, start or "
         "completion; the stream begins where it misses nothing."
+    )
+)
+POLL_SECONDS = ConfigKey(
+    "hudi.streaming.poll.seconds", number(above=0, below=1_000_000), since="0.1.0",
+    doc=(
+        "Least seconds between two looks of a stream at its table; not given: 1 on Spark 3.5, and from Spark 4 on as "
+        "often as the query's trigger asks."
+    )
+)
+STREAM_FOLDER = ConfigKey(
+    "hudi.streaming.folder", TEXT, since="0.1.0",
+    doc=(
+        "Folder of marker files of a stream on Spark 3.5, which the driver and all executors reach; from Spark 4 on "
+        "streams need none."
     )
 )
 AS_OF = ConfigKey("as.of.instant", NAME, doc="Instant or date to read the table at.")
