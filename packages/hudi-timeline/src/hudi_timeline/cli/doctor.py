@@ -16,6 +16,8 @@ from hudi_timeline.cli.output import Format, Output, StorageOptions, open_table,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hudi_timeline.table import HudiTable
+
 OK, NOTE, BAD = "ok", "note", "bad"
 
 _OURS = ("hudi-format", "hudi-index", "hudi-timeline", "hudi-spark")
@@ -25,6 +27,7 @@ _OPTIONAL = {
     "s3fs": "tables on S3", "gcsfs": "tables on GCS", "adlfs": "tables on Azure", "pyspark": "hudi-spark",
 }  # fmt: skip
 _WORKER_PYTHON = "PYSPARK_PYTHON"
+_MOST_PENDING = 5
 
 
 def add_to(app: typer.Typer) -> None:
@@ -130,5 +133,21 @@ def _table(path: str, storage: list[str] | None) -> Iterator[tuple[str, str, str
         )
     except HudiError as e:
         yield "lock", BAD, " ".join(str(e).split())
-    pending = [str(i) for i in table.timeline.instants if not i.completed]
-    yield "pending", NOTE if pending else OK, ", ".join(pending[:5]) or "nothing"
+    try:
+        yield from _pending(table)
+    except HudiError as e:
+        yield "pending", BAD, " ".join(str(e).split())
+
+
+def _pending(table: HudiTable) -> Iterator[tuple[str, str, str]]:
+    """Each write and service that is not completed, with what ends it."""
+    from hudi_timeline.services.pending_work import pending_work
+    from hudi_timeline.services.table_service import ServiceContext
+
+    found = list(pending_work(ServiceContext(table.storage)))
+    if not found:
+        yield "pending", OK, "nothing"
+    for work in found[:_MOST_PENDING]:
+        yield "pending", NOTE, str(work)
+    if len(found) > _MOST_PENDING:
+        yield "pending", NOTE, f"and {len(found) - _MOST_PENDING} more, see `hudi timeline`"
