@@ -5,12 +5,15 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
+import duckdb
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_timeline import HudiTable
+from hudi_format.errors import UnsupportedError
+from hudi_timeline import HudiTable, scan_hudi
 
 INSTANT = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema(
@@ -44,15 +47,16 @@ FORMS = {
     "lists of two levels": {"use_compliant_nested_type": False, "row_group_size": 2, "compression": "lz4"},
     "codes of Arrow": {"store_schema": True, "kind": pa.dictionary(pa.int32(), pa.string())},
     "long text of Arrow": {"store_schema": True, "kind": pa.large_string(), "row_group_size": 2},
+    "views of Arrow": {"store_schema": True, "kind": pa.string_view()},
 }
 
 
-def rewrite(path, form):
+def rewrite(path, form, folder="."):
     """The base files in another form of Parquet, of which the commits know."""
     form = {"store_schema": False, **form}
     kind = form.pop("kind", None)
     sizes = {}
-    for file in Path(path).rglob("*.parquet"):
+    for file in Path(path, folder).rglob("*.parquet"):
         if ".hoodie" in file.parts:
             continue
         rows = pq.read_table(file, partitioning=None)
@@ -124,3 +128,30 @@ def test_reads_writes_and_services_go_on(tmp_path, form, table_type, index):
     last = {(c["after"] or c["before"])["k"]: c["after"] for c in changes}
     assert in_order(r for r in last.values() if r) == in_order(there.values())
     assert [f for f in table.verify(deep=True) if f.severity == "error"] == []
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_other_engines_have_the_same_rows_or_a_refusal(tmp_path, form):
+    path = str(tmp_path / "t")
+    table = HudiTable.create(path, SCHEMA, record_keys="k", partition_fields="p", ordering_fields="ts")
+    there = [row(n, n % 4) for n in range(12)]
+    table.upsert(pa.Table.from_pylist(there, SCHEMA))
+    rewrite(path, FORMS[form], "y")  # one file is as it was: their schemas are the same, but for Arrow's
+    scan = HudiTable.open(path).read()
+    some = [r["k"] for r in there if r["text"] and r["ts"] >= datetime(2024, 1, 2, tzinfo=UTC)]
+    with duckdb.connect() as connection:
+        relation = scan.to_duckdb(connection)
+        asked = "select k from t where text = 'some text' and ts >= timestamptz '2024-01-02 00:00:00+00' order by k"
+        assert relation.query("t", asked).fetchall() == [(k,) for k in sorted(some)]
+    frame = scan_hudi(path).filter(
+        pl.col("text") == "some text", pl.col("ts") >= datetime(2024, 1, 2, tzinfo=UTC)
+    )
+    assert sorted(frame.collect()["k"]) == sorted(some)
+    if "INT96" in form or "kind" in FORMS[form]:
+        with pytest.raises(UnsupportedError, match="is no dataset of files"):
+            scan.to_pyarrow_dataset()
+        return
+    dataset = scan.to_pyarrow_dataset()
+    assert in_order(dataset.to_table().to_pylist()) == in_order(there)
+    found = dataset.to_table(filter=pc.field("text") == "some text")["k"].to_pylist()
+    assert sorted(found) == sorted(r["k"] for r in there if r["text"])

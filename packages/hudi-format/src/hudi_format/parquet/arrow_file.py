@@ -84,6 +84,11 @@ def parquet_file(
     return file
 
 
+def may_have_arrow_schema(footer: memoryview) -> bool:
+    """Whether a footer may have a schema of Arrow, whose types other readers give columns."""
+    return _ARROW_SCHEMA in bytes(footer)
+
+
 def stream_bytes(source: pa.NativeFile) -> int:
     """Buffer size for decoding a column chunk; 0 for all of it.
 

@@ -23,6 +23,7 @@ from hudi_format.arrow.filter_conditions import paired
 from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.keygen.key_generator import is_provided, kind_of
 from hudi_format.keygen.partition_path import lacks_column
+from hudi_format.parquet.arrow_file import may_have_arrow_schema
 from hudi_format.parquet.float_bounds import without_float_bounds
 from hudi_format.parquet.footer import footer_bytes, open_parquet, reading, schema_part
 from hudi_format.parquet.row_groups import ColumnChunk, row_groups
@@ -494,7 +495,9 @@ class _Forms:
                 footer = footer_bytes(source)
                 other = _unlike_path(footer, task.constants)
                 form = next((f for s, f in list(self._known.items()) if footer[: len(s)] == s), ...)
-                if form is ...:
+                if may_have_arrow_schema(footer):
+                    form = self._form(task)
+                elif form is ...:
                     form = self._known[schema_part(footer)] = self._form(task)
                 odd = self._footers and any(map(_has_floats, task.needed.types))
                 unbound = without_float_bounds(footer, task.path) if odd else None
@@ -506,7 +509,7 @@ class _Forms:
 
     def _form(self, task: ReadTask) -> str | None:
         names = self._scan.schema.names
-        file = open_parquet(self._scan.storage, task.path)
+        file = open_parquet(self._scan.storage, task.path, arrow_types=True)  # as datasets have them
         try:
             own: pa.Schema = file.schema_arrow
             columns = map(file.schema.column, range(len(file.schema)))
