@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 
-from hudi_format.errors import CorruptFileError
+from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.file_names import log_sort_key, parse_base_file, parse_cdc_file, parse_log_file
 from hudi_format.fork_safe import cached_property
 from hudi_format.log.corruption import CommittedRange, committed_range
@@ -276,6 +276,28 @@ def checked_slices(
 
     snapshot.checked(written, find, logs=True, partitions=partitions, wanted=wanted)
     return found
+
+
+def refuse_hidden_logs(snapshot: TableSnapshot) -> None:
+    """Refusal of a copy-on-write table's state that has rows in log files.
+
+    It is from when the table was merge on read.
+
+    Raises:
+        UnsupportedError: readers and writers would go by the base files alone.
+    """
+    if snapshot.config.table_type == MERGE_ON_READ or not snapshot.has_merged_states:
+        return
+    slices, _ = merged_slices(snapshot, snapshot.listing().files)
+    logs = [f for s in slices for f in s.log_files]
+    if logs:
+        raise UnsupportedError(
+            f"the table is copy on write now, and {len(logs):,} log files of that state hold rows, which it would "
+            "not show",
+            table=snapshot.storage.uri, file=logs[0].path,
+            remedy="make it merge on read again (`hudi repair overwrite-hoodie-props`, with "
+            "hoodie.table.type=MERGE_ON_READ), and then do this.",
+        )  # fmt: skip
 
 
 def newest_slices(

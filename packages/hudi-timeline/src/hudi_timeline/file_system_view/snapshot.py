@@ -39,7 +39,7 @@ from hudi_timeline.table_config import TableConfig, load
 from hudi_timeline.timeline.active_timeline import ListedFolder, Timeline, latest_schema, load_timeline
 from hudi_timeline.timeline.commit_files import CommitFiles, read_commit_files
 from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
-from hudi_timeline.timeline.instant import Instant
+from hudi_timeline.timeline.instant import DELTA_COMMIT, Instant
 
 if TYPE_CHECKING:
     from hudi_format.schema.internal_schema import ReadEvolution
@@ -192,6 +192,13 @@ class TableSnapshot:
     def schema(self) -> pa.Schema:
         """`stored_schema`, empty where that is None."""
         return pa.schema([]) if self.stored_schema is None else self.stored_schema
+
+    @property
+    def has_merged_states(self) -> bool:
+        """Whether rows of some state may lie in log files: the table is merge on read, or was."""
+        return self.config.table_type == "MERGE_ON_READ" or any(
+            i.action == DELTA_COMMIT for i in self.timeline.completed_writes()
+        )
 
     def at(self, as_of: str | None) -> TableSnapshot:
         """The snapshot of the same table as of an instant."""

@@ -103,7 +103,7 @@ class _Telling:
     def told(self) -> KeyHistory:
         snapshot = self.snapshot
         config = snapshot.config
-        logs = config.table_type == "MERGE_ON_READ"
+        logs = snapshot.has_merged_states
         merge_of(snapshot, self.merge, logs=logs)  # what cannot be told is refused before anything is read
         self._logs = logs
         self._schema = merged_schema(config, snapshot.schema)

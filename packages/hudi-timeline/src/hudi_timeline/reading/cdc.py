@@ -108,7 +108,7 @@ class ChangesSource(RangeSource):
         commits = [(i, snapshot.commits.get(i)) for i in self.range.instants]
         commits = [(i, m) for i, m in commits if m.operation not in _SAME_ROWS and not m.compacted]
         partitions = {p for _, m in commits for p in (*m.partition_to_stats, *m.replaced)}
-        merged = snapshot.config.table_type == "MERGE_ON_READ"
+        merged = snapshot.has_merged_states
         history = FileHistory(snapshot, partitions, logs=merged)
         units: list[ChangeUnit] = []
         for instant, metadata in commits:

@@ -100,7 +100,9 @@ def scan_snapshot(
         from hudi_timeline.reading.metadata_listing import through_metadata
 
         snapshot = through_metadata(snapshot, asked.metadata_enable)
-    merged = query == SNAPSHOT and snapshot.config.table_type == "MERGE_ON_READ"
+    # Of a table that was merge on read earlier states have rows in logs, which the newest one has not.
+    is_merged = snapshot.config.table_type == "MERGE_ON_READ" if as_of is None else snapshot.has_merged_states
+    merged = query == SNAPSHOT and is_merged
     if merged:
         from hudi_timeline.file_system_view.partition_values import with_path_types, with_times_as_text
         from hudi_timeline.reading.merged_query import MergedSource, memory_limit, merged_schema
@@ -181,7 +183,7 @@ def scan_range(
     texts += [f.strip() for f in asked.incr_filters.split(",") if f.strip()]
     predicate = all_of([make_predicate(t, schema) for t in texts], schema)
     kind = incremental_range.IncrementalSource
-    if snapshot.config.table_type == "MERGE_ON_READ":
+    if snapshot.has_merged_states:
         from hudi_timeline.reading.incremental_query import (
             MergedIncrementalSource,
             OptimizedIncrementalSource,

@@ -26,7 +26,7 @@ from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.concurrency.locks.provider import verify_held
 from hudi_timeline.concurrency.own_files import complete_own, create_if_absent
 from hudi_timeline.display.html_view import HtmlView
-from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ, newest_slices
+from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ, newest_slices, refuse_hidden_logs
 from hudi_timeline.file_system_view.listing import walk
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_table.initialisation import can_initialise, initialise
@@ -232,6 +232,7 @@ def _plan(context: ServiceContext, snapshot: TableSnapshot, to: str) -> tuple[li
     # Clusterings that wait for their run go first, as in Apache Hudi.
     waiting = [i for i in undone if not i.completed and is_clustering(storage, timeline, i)]
     # Every file of that state must be there: this raises where the cleaner was at it.
+    refuse_hidden_logs(snapshot.at(to))
     slices = newest_slices(snapshot.at(to))
     return [*waiting, *(i for i in undone if i not in waiting)], slices
 

@@ -13,7 +13,7 @@ from hudi_format.model import WriteStat
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.file_system_view.base_files import FileView
-from hudi_timeline.file_system_view.file_slices import merged_slices
+from hudi_timeline.file_system_view.file_slices import merged_slices, refuse_hidden_logs
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.options.transaction_options import CONCURRENCY_MODE, OPTIMISTIC, RUNNING_WAIT_MS
@@ -181,6 +181,7 @@ def refuse_needed(snapshot: TableSnapshot, instant: Instant) -> None:
         if snapshot.config.table_type == "MERGE_ON_READ":
             merged_slices(snapshot, listing)
         else:
+            refuse_hidden_logs(snapshot)
             snapshot.latest_of(FileView.of_listing(listing), list(listing))
         _check_earlier_slices(snapshot.commits.get(instant), listing, instant)
     except MissingFileError as e:
