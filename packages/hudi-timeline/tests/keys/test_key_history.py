@@ -7,8 +7,9 @@ import pyarrow.compute as pc
 import pytest
 from duplicated_tables import QUIET, SCHEMA, TABLES, row, rows_of
 
-from hudi_format.errors import UnsupportedError
+from hudi_format.errors import MissingFileError, UnsupportedError
 from hudi_timeline import HudiTable, write_hudi
+from hudi_timeline.keys import key_history
 from hudi_timeline.reading.snapshot_query import START
 
 
@@ -187,3 +188,45 @@ def test_times_that_python_does_not_have_are_told(tmp_path, kind):
         found = [pc.struct_field(changes.column(side), name) for side in ("before", "after")]
         assert found[1].combine_chunks().equals(images)
         assert found[0].combine_chunks().slice(1).equals(images.slice(0, 1))
+
+
+@pytest.mark.parametrize(("kind", "by"), [("cow", "clean"), ("mor", "clean"), ("cow", "rollback")])
+def test_files_that_go_while_it_is_told_are_a_gap_and_no_error(tmp_path, monkeypatch, kind, by):
+    folder = str(tmp_path / "t")
+    table = make(folder, kind)
+    for v in range(1, 5):
+        table.upsert([row("a", "x", v, f"a{v}")], options=QUIET)
+        if kind == "mor" and v % 2:
+            table.compact(options={"hoodie.compact.inline.max.delta.commits": "1"})
+    real, left = key_history.read_file_slice, [by]
+
+    def read(*args, **given):
+        if left:
+            left.clear()
+            other = HudiTable.open(folder)
+            if by == "rollback":
+                other.rollback(other.timeline.completed_writes()[-1].time)
+            else:
+                policy = {"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"}
+                other.clean(options={**policy, "hoodie.cleaner.fileversions.retained": "1"})
+        return real(*args, **given)
+
+    monkeypatch.setattr(key_history, "read_file_slice", read)
+    changes = HudiTable.open(folder).key_history(["a"]).changes.to_pylist()
+    assert not left
+    assert changes[-1]["after"]["v"] == ("a3" if by == "rollback" else "a4")
+
+
+def test_a_file_that_is_missing_is_an_error(tmp_path, monkeypatch):
+    table = make(tmp_path / "t", "cow")
+    table.upsert([row("a", "x", 1, "a1")], options=QUIET)
+    reads = []
+
+    def read(*args, **given):
+        reads.append(1)
+        raise MissingFileError("a file is not there", file="x/f.parquet")
+
+    monkeypatch.setattr(key_history, "read_file_slice", read)
+    with pytest.raises(MissingFileError):
+        table.key_history(["a"])
+    assert len(reads) == 2

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.errors import MissingFileError
 from hudi_format.file_slice.reader import read_file_slice
 from hudi_format.log.corruption import CommittedRange
 from hudi_format.model import FileSlice
@@ -75,10 +76,19 @@ def key_history(
         RecordKeyError, SchemaError, TypeError: what is given is no key of the table.
     """
     asked = parse_read_options(options)
-    snapshot = with_history(open_snapshot(storage, commits=commits), asked.schema_on_read)
-    wanted = key_texts(keys, snapshot.config, snapshot.schema).drop_null()
     chosen = None if partitions is None else paths_of(partitions)
-    return _Telling(snapshot, wanted, chosen, asked.merge).told()
+    gone: set[str] = set()
+    while True:
+        snapshot = with_history(open_snapshot(storage, commits=commits), asked.schema_on_read)
+        wanted = key_texts(keys, snapshot.config, snapshot.schema).drop_null()
+        try:
+            return _Telling(snapshot, wanted, chosen, asked.merge).told()
+        except MissingFileError as e:
+            # A cleaning or rollback since the listing: looked at again, the file is listed no more.  Every such file is
+            # met once, and one that is met again is missing.
+            if e.file in gone:
+                raise
+            gone.add(e.file)
 
 
 @dataclass

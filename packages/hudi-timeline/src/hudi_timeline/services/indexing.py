@@ -557,7 +557,7 @@ def _to_drop(
         raise OptionError(
             f"the metadata table has no {', '.join(sorted(partitions))}",
             table=context.storage.uri,
-            remedy=f"it has {', '.join(every) or 'no partition'}.",
+            remedy=f"it has {', '.join(every)}." if every else "it has no index; there is nothing to drop.",
         )
     return dropped, builds
 
