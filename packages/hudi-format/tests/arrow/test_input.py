@@ -89,3 +89,36 @@ def test_a_stream_that_fails_says_after_how_many_batches():
     reader = checked_reader(pa.RecordBatchReader.from_batches(rows.schema, source()))
     with pytest.raises(SchemaError, match="the stream of rows after 1 batches failed: gone"):
         reader.read_all()
+
+
+CODES = pa.dictionary(pa.int32(), pa.string())
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.struct([("a", CODES)]), [None, None]),
+        (pa.struct([("a", CODES)]), [None, {"a": None}]),
+        (pa.struct([("n", pa.int64()), ("s", pa.struct([("a", CODES), ("b", CODES)]))]),
+         [None, {"n": 1, "s": None}, {"n": None, "s": {"a": None, "b": "x"}}]),
+        (pa.struct([pa.field("a", CODES, nullable=False)]), [None]),
+    ],
+)  # fmt: skip
+def test_codes_that_arrow_leaves_below_null_structs_are_nulls(kind, values):
+    """Arrow's builders write code 0 there, also where the dictionary has no value."""
+    array = pa.array(values, kind)
+    with pytest.raises(pa.ArrowInvalid):
+        array.validate(full=True)
+    table = pa.table({"id": range(len(values)), "v": array})
+    for found in (checked_table(table), checked_reader(table.to_reader()).read_all()):
+        assert found.schema == table.schema
+        assert found["v"].to_pylist() == values
+        found.validate(full=True)
+
+
+def test_codes_beyond_their_dictionary_are_refused_below_structs_that_are_there():
+    codes = pa.DictionaryArray.from_arrays(pa.array([0, 5], pa.int32()), pa.array(["a"]), safe=False)
+    for mask in ([True, False], [False, False]):
+        array = pa.StructArray.from_arrays([codes], names=["a"], mask=pa.array(mask))
+        with pytest.raises(SchemaError, match="is not valid Arrow data"):
+            checked_table(pa.table({"v": array}))

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_format.errors import HudiError, SchemaError
@@ -27,10 +28,9 @@ def checked_table(table: pa.Table) -> pa.Table:
     """
     for number, column in enumerate(table.columns):
         field = table.schema.field(number)
-        for chunk in column.chunks:
-            _validate(chunk, field.name)
-        if any(_needs(chunk) for chunk in column.chunks):
-            chunks = [_whole(c) if _needs(c) else c for c in column.chunks]
+        checked = [_checked(chunk, field.name) for chunk in column.chunks]
+        if any(_needs(c) or c is not chunk for c, chunk in zip(checked, column.chunks, strict=True)):
+            chunks = [_whole(c) if _needs(c) else c for c in checked]
             table = table.set_column(number, field, pa.chunked_array(chunks, type=field.type))
     return table
 
@@ -56,8 +56,9 @@ def checked_reader(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
             if batch.schema.names != schema.names or batch.schema.types != schema.types:
                 raise other_columns(number, batch.schema, schema)
             number += 1
-            for field, column in zip(batch.schema, batch.columns, strict=True):
-                _validate(column, field.name)
+            columns = [_checked(c, f.name) for f, c in zip(batch.schema, batch.columns, strict=True)]
+            if any(c is not given for c, given in zip(columns, batch.columns, strict=True)):
+                batch = pa.RecordBatch.from_arrays(columns, schema=batch.schema)
             yield whole_batch(batch)
 
     return pa.RecordBatchReader.from_batches(schema, batches())
@@ -116,13 +117,46 @@ def no_rows(schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays([_none(f.type) for f in schema], schema=schema)
 
 
-def _validate(column: pa.Array, name: str) -> None:
+def _checked(column: pa.Array, name: str) -> pa.Array:
+    """The column, if it is valid, or is once the codes below null structs are null too."""
     try:
         column.validate(full=True)
     except (pa.ArrowException, OSError) as e:
-        raise SchemaError(
-            f"column {name} is not valid Arrow data: {first_line(e)}", remedy=_REMEDY, column=name
-        ) from None
+        known = _without_hidden_codes(column)
+        if known is None:
+            raise SchemaError(
+                f"column {name} is not valid Arrow data: {first_line(e)}", remedy=_REMEDY, column=name
+            ) from None
+        return known
+    return column
+
+
+def _without_hidden_codes(column: pa.Array) -> pa.Array | None:
+    """A column of structs with nulls for codes below null structs; None where it is not valid then either.
+
+    Arrow's own builders leave the code 0 there, also of dictionaries without a value.
+    """
+    if not pt.is_struct(column.type) or not column.null_count:
+        return None
+    try:
+        column.validate()  # buffers are as long as what is read of them here
+        known = _hidden(column, column.is_null())
+        known.validate(full=True)
+    except (pa.ArrowException, OSError):
+        return None
+    return known
+
+
+def _hidden(array: pa.Array, gone: pa.BooleanArray) -> pa.Array:
+    kind = array.type
+    if pt.is_dictionary(kind):
+        codes = pc.if_else(gone, pa.scalar(None, kind.index_type), array.indices)
+        return pa.DictionaryArray.from_arrays(codes, array.dictionary, ordered=kind.ordered, safe=False)
+    if not pt.is_struct(kind):
+        return array
+    gone = pc.or_(gone, array.is_null())
+    children = [_hidden(array.field(n), gone) for n in range(kind.num_fields)]
+    return pa.StructArray.from_arrays(children, fields=list(kind), mask=gone)
 
 
 def first_line(error: Exception) -> str:
