@@ -4,10 +4,10 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
-from duplicated_tables import SCOPES, TABLES, duplicated, keys_of
+from duplicated_tables import QUIET, SCOPES, TABLES, duplicated, keys_of, row
 
 from hudi_format.arrow.spill import MemoryLimit
-from hudi_format.errors import UnknownPartitionError
+from hudi_format.errors import StaleSnapshotError, UnknownPartitionError
 from hudi_timeline import HudiTable
 from hudi_timeline.keys import duplicates as module
 from hudi_timeline.keys.duplicates import find
@@ -96,3 +96,48 @@ def test_a_table_without_duplicates_and_an_empty_one_have_none(tmp_path):
     assert table.duplicates().num_rows == 0
     table.insert([{"id": "a", "v": 1}, {"id": "b", "v": 1}])
     assert table.duplicates().num_rows == table.duplicates(across_partitions=True).num_rows == 0
+
+
+@pytest.fixture
+def cleaned_meanwhile(monkeypatch):
+    """Has the table written and cleaned once, after the slices were listed and before they are read."""
+
+    def arrange(folder):
+        real, left = module._hashes_twice, [1]
+
+        def hashes(*args):
+            if left:
+                left.clear()
+                other = HudiTable.open(folder)
+                other.upsert([row("z", p, 9, "z") for p in "xy"], options=QUIET)
+                if other.table_type == "MERGE_ON_READ":
+                    other.compact(options={"hoodie.compact.inline.max.delta.commits": "1"})
+                policy = {"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"}
+                other.clean(options={**policy, "hoodie.cleaner.fileversions.retained": "1"})
+            return real(*args)
+
+        monkeypatch.setattr(module, "_hashes_twice", hashes)
+        return left
+
+    return arrange
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_files_that_are_cleaned_while_it_looks_are_looked_for_again(tmp_path, cleaned_meanwhile, kind):
+    folder = str(tmp_path / "t")
+    duplicated(folder, kind)
+    left = cleaned_meanwhile(folder)
+    found = HudiTable.open(folder).duplicates()
+    assert not left
+    assert found.num_rows
+    assert found.equals(HudiTable.open(folder).duplicates())
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_plan_beside_a_cleaning_says_that_its_state_is_gone(tmp_path, cleaned_meanwhile, kind):
+    folder = str(tmp_path / "t")
+    table = duplicated(folder, kind)
+    cleaned_meanwhile(folder)
+    with pytest.raises(StaleSnapshotError) as e:
+        table.deduplicate(dry_run=True)
+    assert "again" in e.value.remedy

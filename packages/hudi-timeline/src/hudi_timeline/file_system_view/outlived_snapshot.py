@@ -8,7 +8,8 @@ the timeline is listed once more after the folders; where it is still the same, 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hudi_format.errors import CorruptFileError, StaleSnapshotError
 from hudi_format.file_names import parse_base_file, parse_log_file
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from hudi_timeline.file_system_view.snapshot import CommittedFileGroups, TableSnapshot
     from hudi_timeline.timeline.action_metadata import Action
 
+T = TypeVar("T")
+LOOKS = 3
+"""How often a state that was cleaned or undone while it was read is looked at anew."""
 # How often the timeline is listed where what it names is archived in the meantime.
 _TRIES = 5
 
@@ -33,6 +37,21 @@ class Found(NamedTuple):
 
     base: str = ""
     logs: Collection[str] = ()
+
+
+def looked_again(look: Callable[[], T]) -> T:
+    """Result of a look at the newest state, repeated where files of it went in the meantime.
+
+    Args:
+        look: opens a snapshot of its own.
+
+    Raises:
+        StaleSnapshotError: they go faster than they can be read.
+    """
+    for _ in range(LOOKS):
+        with suppress(StaleSnapshotError):
+            return look()
+    return look()
 
 
 def refuse_outlived(

@@ -23,6 +23,7 @@ from hudi_format.model import FileSlice
 from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import Storage
 from hudi_index.hashing.name_ids import xxh64
+from hudi_timeline.file_system_view.outlived_snapshot import looked_again
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, open_snapshot
 from hudi_timeline.file_system_view.table_schema import with_history
 from hudi_timeline.keys.keyed_slices import KeyedSlices, Writers
@@ -64,17 +65,21 @@ def duplicates(
 ) -> pa.Table:
     """Rows whose key stands more than once, as of `HudiTable.duplicates`."""
     asked = parse_read_options(options)
-    snapshot = with_history(open_snapshot(storage, commits=commits), asked.schema_on_read)
     limit = MemoryLimit(
         asked.memory_max or DEFAULT_BYTES,
         asked.spill_path,
         asked.spill_compress,
         asked.memory_max is not None,
     ).for_stream()
-    found = KeyedSlices.of(snapshot, partitions, merge=asked.merge, limit=limit)
-    writers = Writers(snapshot)
-    pieces = find(found, across_partitions=across_partitions, limit=limit)
-    return keep_if_large((described(found, rows, writers) for rows in pieces), DUPLICATES, limit)
+
+    def look() -> pa.Table:
+        snapshot = with_history(open_snapshot(storage, commits=commits), asked.schema_on_read)
+        found = KeyedSlices.of(snapshot, partitions, merge=asked.merge, limit=limit)
+        writers = Writers(snapshot)
+        pieces = find(found, across_partitions=across_partitions, limit=limit)
+        return keep_if_large((described(found, rows, writers) for rows in pieces), DUPLICATES, limit)
+
+    return looked_again(look)
 
 
 def find(
@@ -89,8 +94,13 @@ def find(
 
     Raises:
         MissingFileError, CorruptFileError, SchemaError: as of a read.  SpillError: hashes could not be spilled.
+        StaleSnapshotError: files of the slices were cleaned, or their commits undone, since they were listed.
     """
-    limit = limit or MemoryLimit().for_stream()
+    with keyed.snapshot.of_its_state():
+        yield from _found(keyed, across_partitions, limit or MemoryLimit().for_stream())
+
+
+def _found(keyed: KeyedSlices, across_partitions: bool, limit: MemoryLimit) -> Iterator[pa.Table]:
     numbered = list(enumerate(keyed.slices))
     parts = [numbered]
     if not across_partitions:

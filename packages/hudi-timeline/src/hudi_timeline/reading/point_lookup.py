@@ -43,6 +43,7 @@ from hudi_index.bloom.footer_index import MAYBE, BloomIndex
 from hudi_index.metadata_table.keys import RECORD_INDEX
 from hudi_index.record_index import Located, OpenedRecordIndex, RecordIndex
 from hudi_timeline import metadata_config
+from hudi_timeline.file_system_view.outlived_snapshot import looked_again
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, open_snapshot
 from hudi_timeline.metadata_table.reader import UNUSABLE, MetadataTable
 from hudi_timeline.options.read_config import parse_read_options
@@ -56,8 +57,6 @@ Keys: TypeAlias = str | Sequence[Any] | pa.Array | pa.ChunkedArray | pa.Table | 
 
 THREADS = 8
 """Files that are read side by side; on a local disk as many as there are processors."""
-LOOKS = 3
-"""How often a look-up begins again where the table is cleaned under it."""
 KEPT_CHUNKS = 20_000
 """Column chunks of files whose layouts are kept."""
 # Of so many keys for each file group the index is asked for a few first: where these are in most of the file groups,
@@ -92,16 +91,13 @@ def newest_rows(
         scan_of = partial(scan_of, options={**options, DATA_SKIPPING: "false"})
     if not meta_columns:
         scan_of = partial(_without_meta, scan_of)
-    looks_left = LOOKS
-    while True:
+
+    def look() -> pa.Table:
         now = open_snapshot(storage, commits=commits)
-        try:
-            rows = look_up(scan_of, storage, now.config, now, keys, partitions, by_index=by_index)
-            return rows if meta_columns else rows.select(without_meta(rows.schema).names)
-        except StaleSnapshotError:
-            if not looks_left:
-                raise
-            looks_left -= 1
+        return look_up(scan_of, storage, now.config, now, keys, partitions, by_index=by_index)
+
+    rows = looked_again(look)
+    return rows if meta_columns else rows.select(without_meta(rows.schema).names)
 
 
 def _without_meta(scan_of: Callable[..., Scan], **how: Any) -> Scan:
