@@ -4,6 +4,7 @@ import os
 import sys
 from types import SimpleNamespace
 
+import duckdb
 import pytest
 
 from hudi_format.errors import MergeFunctionError, OptionError
@@ -26,7 +27,9 @@ def fail(error, cause=None):
     raise error from cause
 
 
-@pytest.mark.parametrize("cause", [None, OSError("no space"), OptionError("inner")])
+@pytest.mark.parametrize(
+    "cause", [None, OSError("no space"), OptionError("inner"), duckdb.ParserException("a syntax error")]
+)
 def test_an_error_of_ours_is_one_line_in_a_process_of_sparks(in_a_process_of, cause):
     in_a_process_of("pyspark.daemon")
     with pytest.raises(OptionError):

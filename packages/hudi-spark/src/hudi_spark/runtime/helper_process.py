@@ -32,11 +32,15 @@ def one_line() -> Iterator[None]:
         yield
     except HudiError as e:
         # What a function of the user's raised is told with its file and line.
-        if _of_spark() and (
-            e.__cause__ is None or isinstance(e.__cause__, (HudiError, OSError, pa.ArrowException))
-        ):
+        if _of_spark() and (e.__cause__ is None or _of_a_library(e.__cause__)):
             os.environ[HIDE] = "1"
         raise
+
+
+def _of_a_library(cause: BaseException) -> bool:
+    """Whether an error's cause is in its message already, and no frame of it is the user's."""
+    library = type(cause).__module__.partition(".")[0]
+    return isinstance(cause, (HudiError, OSError, pa.ArrowException)) or library in ("duckdb", "_duckdb")
 
 
 def _of_spark() -> bool:
