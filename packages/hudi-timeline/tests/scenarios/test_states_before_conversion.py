@@ -106,3 +106,24 @@ def test_a_rollback_of_the_compaction_is_refused_where_its_log_files_would_be_hi
     with pytest.raises(UnsupportedError, match="log files of that state hold rows"):
         table.rollback(compacted)
     assert rows_of(table.read()) == before
+
+
+@pytest.mark.parametrize("operation", ["upsert", "insert", "delete"])
+def test_a_type_that_was_edited_by_hand_hides_no_rows(tmp_path, operation):
+    path = tmp_path / "t"
+    table = HudiTable.create(
+        str(path), SCHEMA, record_keys="k", partition_fields="p", ordering_fields="ts",
+        table_type="MERGE_ON_READ", options=NEVER,
+    )  # fmt: skip
+    rows = [{"k": k, "p": "x", "ts": 1, "v": k} for k in "ab"]
+    for step in (1, 2):
+        table.upsert(pa.Table.from_pylist([{**r, "ts": step, "v": f"{r['k']}{step}"} for r in rows], SCHEMA))
+    file = path / ".hoodie" / "hoodie.properties"
+    lines = [line for line in file.read_text().splitlines() if not line.startswith("#")]
+    file.write_text("\n".join(lines).replace("MERGE_ON_READ", "COPY_ON_WRITE") + "\n")
+    table = HudiTable.open(table.uri)
+    assert rows_of(table.read()) == [("a", "a2"), ("b", "b2")]
+    change = pa.Table.from_pylist([{"k": "b", "p": "x", "ts": 3, "v": "b3"}], SCHEMA)
+    with pytest.raises(UnsupportedError, match="log files of that state hold rows"):
+        getattr(table, operation)(change)
+    assert rows_of(HudiTable.open(table.uri).read()) == [("a", "a2"), ("b", "b2")]

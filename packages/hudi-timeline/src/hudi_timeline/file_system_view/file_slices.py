@@ -325,6 +325,7 @@ def newest_with_ranges(
 ) -> tuple[list[FileSlice], CommittedLogs]:
     """Newest slices as of `newest_slices_of`, and the committed ranges of their log files."""
     if snapshot.config.table_type != MERGE_ON_READ:
+        refuse_hidden_logs(snapshot)
         return snapshot.slices(partitions), {}
     written = snapshot.written()
     if partitions is None:

@@ -100,9 +100,8 @@ def scan_snapshot(
         from hudi_timeline.reading.metadata_listing import through_metadata
 
         snapshot = through_metadata(snapshot, asked.metadata_enable)
-    # Of a table that was merge on read earlier states have rows in logs, which the newest one has not.
-    is_merged = snapshot.config.table_type == "MERGE_ON_READ" if as_of is None else snapshot.has_merged_states
-    merged = query == SNAPSHOT and is_merged
+    # A table that was merge on read has earlier states with rows in logs; with a type edited by hand the newest too.
+    merged = query == SNAPSHOT and snapshot.has_merged_states
     if merged:
         from hudi_timeline.file_system_view.partition_values import with_path_types, with_times_as_text
         from hudi_timeline.reading.merged_query import MergedSource, memory_limit, merged_schema
