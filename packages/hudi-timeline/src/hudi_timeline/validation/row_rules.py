@@ -128,7 +128,7 @@ class RowRules:
             raise refusal from refusal.__cause__
         except ValueError as e:
             refusal.message += f" (and DuckDB says: {e})"
-            raise refusal from e
+            raise refusal from refusal.__cause__
         return condition
 
     def _holding(self, rows: pa.Table, condition: str) -> np.ndarray:
