@@ -60,6 +60,25 @@ CASES = {
     "buckets": {**BUCKETS, **CHANGES},
     "rings": {**RINGS, **MERGED},
 }
+BY_KEY = {"hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": "true", **LISTED}
+SPLITS = {**RINGS, "hoodie.index.bucket.engine": "EXTENDIBLE_HASHING"}
+COUNTED = {**LISTED, "hoodie.metadata.index.column.stats.enable": "true"}
+# The other indexes, and buckets that move beside the indexes of the metadata table.
+MORE_CASES = {
+    "records": BY_KEY,
+    "records in logs": {
+        **BY_KEY, **MERGED, **COUNTED, "hoodie.parquet.small.file.limit": "0",
+    },
+    "splits": {**SPLITS, **LISTED},
+    "splits in logs": {**SPLITS, **MERGED, **CHANGES},
+    "global bloom": {
+        "hoodie.index.type": "GLOBAL_BLOOM", **LISTED, "hoodie.metadata.index.bloom.filter.enable": "true",
+        "hoodie.bloom.index.use.metadata": "true",
+    },
+    "in memory": {"hoodie.index.type": "INMEMORY", **MERGED},
+    "rings with indexes": {**RINGS, **COUNTED},
+    "buckets with indexes": {**BUCKETS, **COUNTED, "hoodie.metadata.record.index.enable": "true"},
+}  # fmt: skip
 KINDS = (
     "upsert", "upsert", "upsert", "upsert", "insert", "bulk_insert", "delete", "delete", "delete_where",
     "insert_overwrite", "delete_partitions", "savepoint", "restore", "rollback", "add_column", "log_compact", "alter",
@@ -199,7 +218,8 @@ class Workload:
         assert self.altered
         assert self.told > self.steps * 5 // self.every or CHANGES.keys() - self.given.keys()
         assert self.listed > self.steps * 3 // 4 or not is_listed
-        assert self.built or not is_listed
+        # Where options ask for them, writes make indexes.
+        assert self.built or not is_listed or "hoodie.metadata.record.index.enable" in self.given
         assert self.resized or not is_bucketed
 
     def step(self):
