@@ -70,5 +70,7 @@ def test_of_a_rule_that_nothing_understands(tmp_path):
     pytest.importorskip("duckdb")
     with pytest.raises(HudiError) as e:
         make(tmp_path / "t").insert(rows(("a", 1)), rules={"r": "ts >>> ) 1"})
+    # Both say why in the message; a cause besides would be a traceback of 60 lines on Spark.
     assert "DuckDB says" in str(e.value)
-    assert isinstance(e.value.__cause__, ValueError)
+    assert "at character 5" in str(e.value)
+    assert e.value.__cause__ is None
