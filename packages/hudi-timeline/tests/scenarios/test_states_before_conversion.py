@@ -53,8 +53,10 @@ def converted(tmp_path, request):
 def test_time_travel_ranges_and_changes_tell_what_was_in_log_files(converted):
     table, states, _ = converted
     instants = sorted(states)
+    names = table.read().schema.names
     for instant in instants:
         assert rows_of(table.read(as_of=instant)) == states[instant]
+        assert table.read(as_of=instant).schema.names == names
         assert table.read(as_of=instant).count() == len(states[instant])
         assert sorted(table.get(["a", "b"], as_of=instant)["v"].to_pylist()) == [
             v for k, v in states[instant] if k in "ab"

@@ -278,18 +278,21 @@ def checked_slices(
     return found
 
 
+def hidden_logs(snapshot: TableSnapshot) -> list[LogFile]:
+    """Log files of a copy-on-write table's state, from when it was merge on read."""
+    if snapshot.config.table_type == MERGE_ON_READ or not snapshot.has_merged_states:
+        return []
+    slices, _ = merged_slices(snapshot, snapshot.listing().files)
+    return [f for s in slices for f in s.log_files]
+
+
 def refuse_hidden_logs(snapshot: TableSnapshot) -> None:
     """Refusal of a copy-on-write table's state that has rows in log files.
-
-    It is from when the table was merge on read.
 
     Raises:
         UnsupportedError: readers and writers would go by the base files alone.
     """
-    if snapshot.config.table_type == MERGE_ON_READ or not snapshot.has_merged_states:
-        return
-    slices, _ = merged_slices(snapshot, snapshot.listing().files)
-    logs = [f for s in slices for f in s.log_files]
+    logs = hidden_logs(snapshot)
     if logs:
         raise UnsupportedError(
             f"the table is copy on write now, and {len(logs):,} log files of that state hold rows, which it would "

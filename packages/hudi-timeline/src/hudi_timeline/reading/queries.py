@@ -16,6 +16,7 @@ import pyarrow as pa
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
 from hudi_format.schema.meta_fields import without_meta
 from hudi_format.storage.protocol import Storage
+from hudi_timeline.file_system_view.file_slices import hidden_logs
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, open_snapshot, snapshot_of
 from hudi_timeline.file_system_view.table_schema import with_history
 from hudi_timeline.options.read_config import (
@@ -101,7 +102,9 @@ def scan_snapshot(
 
         snapshot = through_metadata(snapshot, asked.metadata_enable)
     # A table that was merge on read has earlier states with rows in logs; with a type edited by hand the newest too.
-    merged = query == SNAPSHOT and snapshot.has_merged_states
+    is_merge_on_read = snapshot.config.table_type == "MERGE_ON_READ"
+    merged = query == SNAPSHOT and (is_merge_on_read or bool(hidden_logs(snapshot)))
+    by_id = snapshot.evolution is not None
     if merged:
         from hudi_timeline.file_system_view.partition_values import with_path_types, with_times_as_text
         from hudi_timeline.reading.merged_query import MergedSource, memory_limit, merged_schema
@@ -109,8 +112,10 @@ def scan_snapshot(
         schema = merged_schema(snapshot.config, with_times_as_text(snapshot.config, snapshot.schema))
         if asked.extract_partition_values_from_path:
             schema = with_path_types(snapshot.config, schema)
+        if not is_merge_on_read:  # the order is that of the type that it has now
+            names = snapshot_schema(snapshot.config, snapshot.schema, in_place=by_id).names
+            schema = pa.schema([schema.field(n) for n in names])
     else:
-        by_id = snapshot.evolution is not None
         schema = snapshot_schema(snapshot.config, snapshot.schema, in_place=by_id)
     predicate = None if filter is None else make_predicate(filter, schema)
     paths = None
