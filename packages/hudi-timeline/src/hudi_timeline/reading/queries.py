@@ -16,7 +16,6 @@ import pyarrow as pa
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
 from hudi_format.schema.meta_fields import without_meta
 from hudi_format.storage.protocol import Storage
-from hudi_timeline.file_system_view.file_slices import hidden_logs
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, open_snapshot, snapshot_of
 from hudi_timeline.file_system_view.table_schema import with_history
 from hudi_timeline.options.read_config import (
@@ -103,7 +102,7 @@ def scan_snapshot(
         snapshot = through_metadata(snapshot, asked.metadata_enable)
     # A table that was merge on read has earlier states with rows in logs; with a type edited by hand the newest too.
     is_merge_on_read = snapshot.config.table_type == "MERGE_ON_READ"
-    merged = query == SNAPSHOT and (is_merge_on_read or bool(hidden_logs(snapshot)))
+    merged = query == SNAPSHOT and (is_merge_on_read or _hides_logs(snapshot))
     by_id = snapshot.evolution is not None
     if merged:
         from hudi_timeline.file_system_view.partition_values import with_path_types, with_times_as_text
@@ -292,6 +291,15 @@ def _columns(
 ) -> Sequence[str] | None:
     """Names of the columns to give; None for all, in the order in which Apache Hudi gives them."""
     return columns if columns is not None or meta_columns else in_order(without_meta(schema).names, table)
+
+
+def _hides_logs(snapshot: TableSnapshot) -> bool:
+    """Whether base files alone would hide rows of a copy-on-write table's state, from when it was merge on read."""
+    if not snapshot.has_merged_states:
+        return False  # the module below brings decoders, which most copy-on-write tables never need
+    from hudi_timeline.file_system_view.file_slices import hidden_logs
+
+    return bool(hidden_logs(snapshot))
 
 
 def in_order(names: Sequence[str], table: pa.Schema) -> list[str]:
