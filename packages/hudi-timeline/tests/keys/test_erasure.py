@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 from duplicated_tables import QUIET, SCHEMA, TABLES, row
 
+from hudi_format.errors import CorruptFileError
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable, metadata_config
 from hudi_timeline.keys import erasure
@@ -219,3 +220,42 @@ def test_a_savepoint_that_is_deleted_while_it_is_looked_at_keeps_nothing(monkeyp
     assert len(report.traces)
     assert not any(t["savepoints"] for t in report.traces.to_pylist())
     assert table.savepoints == []
+
+
+def outcome(act, *given):
+    """What came of a call, and the CorruptFileError that it raised."""
+    try:
+        return act(*given), None
+    except CorruptFileError as e:
+        return None, e
+
+
+@pytest.mark.req("NEW-18")
+@pytest.mark.parametrize("damage", ["footer", "head", "log"])
+def test_a_damaged_file_says_nothing_of_its_keys_and_is_named(tmp_path, damage):
+    """Neither an error of Arrow's, nor a search for text in what is compressed."""
+    path = tmp_path / "t"
+    table = HudiTable.create(path, SCHEMA, name="t", record_keys=["id"], partition_fields=["p"],
+                             ordering_fields=["ts"], table_type="MERGE_ON_READ", options=QUIET)  # fmt: skip
+    for step in range(2):
+        table.upsert([row(KEY, "x", step, "v")], options=QUIET)
+    (file,) = path.glob("x/.*.log.*" if damage == "log" else "x/*.parquet")
+    intact = file.read_bytes()
+    begin = len(intact) - 8 - int.from_bytes(intact[-8:-4], "little")
+    places = range(begin, begin + 60) if damage == "footer" else range(4)
+    refused = 0
+    for place in places:
+        data = bytearray(intact)
+        data[place] ^= 0xFF
+        file.write_bytes(data)
+        found, error = outcome(table.erasure_report, [KEY])
+        if error is None:
+            assert KEY in found.traces.column("key").to_pylist()
+            continue
+        assert error.file == str(file.relative_to(path))
+        assert "nothing can be said of its keys" in str(error)
+        assert error.remedy
+        refused += 1
+    assert refused > len(places) // 2
+    file.write_bytes(bytes(len(intact)))
+    assert str(file.relative_to(path)) not in table.erasure_report([KEY]).traces.column("path").to_pylist()

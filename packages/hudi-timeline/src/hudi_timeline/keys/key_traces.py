@@ -7,6 +7,7 @@ fewer than four bytes is looked for in these as a whole value only, since by cha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
 from hudi_format.errors import CorruptFileError
+from hudi_format.file_names import parse_log_file
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.record_keys import record_keys
@@ -33,6 +35,7 @@ ROW, KEY_RANGE, BLOCK, DELETE_BLOCK, CHANGE, INDEX, VALUE, TEXT = (
 """What holds a key."""
 
 _LOG, _PARQUET, _ORC, _HFILE = b"#HUDI#", b"PAR1", b"ORC", b"DATABLK*"
+_COMPRESSED = (".parquet", ".orc", ".hfile")
 _SHORT = 4
 _WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
@@ -160,30 +163,47 @@ def traces(storage: Storage, path: str, wanted: Wanted) -> Iterator[Trace]:
     with storage.open_input(path) as source:
         head = source.read(8)
         if head[:4] == _PARQUET:
-            try:
-                yield from _parquet(pq.ParquetFile(source), wanted)
-            except pa.ArrowException as e:
-                raise _unreadable(storage, path, e) from e
+            with _readable(storage, path):
+                found = list(_parquet(pq.ParquetFile(source), wanted))
         elif head[:3] == _ORC:
-            try:
-                file = orc.ORCFile(source)
-                for stripe in range(file.nstripes):
-                    rows = pa.Table.from_batches([file.read_stripe(stripe)])
-                    yield from (Trace(k, ROW) for k in wanted.in_rows(rows))
-            except pa.ArrowException as e:
-                raise _unreadable(storage, path, e) from e
-        elif head[:6] != _LOG and head != _HFILE:
+            with _readable(storage, path):
+                found = list(_orc(orc.ORCFile(source), wanted))
+        elif head[:6] == _LOG:
+            found = list(_log(storage, path, wanted))
+        elif head == _HFILE:
+            found = list(_hfile(HFileReader.open(storage, path), wanted))
+        else:
             source.seek(0)
-            yield from (Trace(k, TEXT) for k in wanted.in_text(source.read()))
-    if head[:6] == _LOG:
-        yield from _log(storage, path, wanted)
-    elif head == _HFILE:
-        yield from _hfile(HFileReader.open(storage, path), wanted)
+            data = source.read()
+            # What is compressed is not found as text.
+            if _names_records(path) and data.strip(b"\0"):
+                raise _unreadable(storage, path, "it does not begin as its name says")
+            found = [Trace(k, TEXT) for k in wanted.in_text(data)]
+    yield from found
 
 
-def _unreadable(storage: Storage, path: str, error: Exception) -> CorruptFileError:
+def _names_records(path: str) -> bool:
+    """Whether a file has the name of one whose records are compressed."""
+    folder, _, name = path.rpartition("/")
+    return name.endswith(_COMPRESSED) or parse_log_file(folder, name) is not None
+
+
+@contextmanager
+def _readable(storage: Storage, path: str) -> Iterator[None]:
+    """Raise what Arrow raises for damaged bytes, of which it has several kinds, as CorruptFileError."""
+    try:
+        yield
+    except OSError as e:
+        if e.errno:  # of the operating system
+            raise
+        raise _unreadable(storage, path, str(e)) from e
+    except (pa.ArrowException, ValueError, MemoryError) as e:
+        raise _unreadable(storage, path, str(e)) from e
+
+
+def _unreadable(storage: Storage, path: str, reason: str) -> CorruptFileError:
     return CorruptFileError(
-        f"the file cannot be read, so that nothing can be said of its keys: {error}", table=storage.uri, file=path,
+        f"the file cannot be read, so that nothing can be said of its keys: {reason}", table=storage.uri, file=path,
         remedy="run `hudi verify --deep`.",
     )  # fmt: skip
 
@@ -207,6 +227,12 @@ def _parquet(file: pq.ParquetFile, wanted: Wanted) -> Iterator[Trace]:
                 for value in column.drop_null():
                     texts.update(wanted.in_text(value.as_buffer()))
     yield from (Trace(k, VALUE) for k in sorted(texts))
+
+
+def _orc(file: orc.ORCFile, wanted: Wanted) -> Iterator[Trace]:
+    for stripe in range(file.nstripes):
+        rows = pa.Table.from_batches([file.read_stripe(stripe)])
+        yield from (Trace(k, ROW) for k in wanted.in_rows(rows))
 
 
 def _hfile(file: HFileReader, wanted: Wanted) -> Iterator[Trace]:
