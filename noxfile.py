@@ -229,7 +229,7 @@ def lowest(session: nox.Session) -> None:
 @nox.parametrize("pyspark", list(PYSPARKS), ids=list(PYSPARKS))
 def spark(session: nox.Session, pyspark: str) -> None:
     """hudi-spark's tests on PySpark 3.5; on the newest 4.x those that a version of PySpark can change."""
-    _install(session, "hudi-spark", PYSPARKS[pyspark], *TESTING)
+    _install(session, "hudi-spark", PYSPARKS[pyspark], *TESTING, *ENGINES)
     chosen = "not slow" if pyspark == "3.5" else "not slow and not one_version"
     _pytest(session, "packages/hudi-spark/tests", "-m", chosen)
 
@@ -238,7 +238,7 @@ def spark(session: nox.Session, pyspark: str) -> None:
 @nox.parametrize("pyspark", list(PYSPARKS), ids=list(PYSPARKS))
 def spark_full(session: nox.Session, pyspark: str) -> None:
     """All of hudi-spark's tests, the slow ones too, on PySpark 3.5 and on the newest 4.x."""
-    _install(session, "hudi-spark", PYSPARKS[pyspark], *TESTING)
+    _install(session, "hudi-spark", PYSPARKS[pyspark], *TESTING, *ENGINES)
     _pytest(session, "packages/hudi-spark/tests", "--timeout=3600")
 
 

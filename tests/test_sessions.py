@@ -4,10 +4,14 @@ import ast
 import re
 import subprocess
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
+import lock
 import sessions
 
 ROOT = Path(__file__).parents[1]
@@ -85,6 +89,73 @@ def test_what_tests_import_is_an_input_of_their_session(name):
                         assert session.takes(inside.relative_to(ROOT).as_posix()), f"{file} imports {found}"
                         checked += 1
     assert checked or name in ("unit-3.11(hudi-index)", "fuzz_smoke", "bench_smoke")
+
+
+# The session functions of noxfile.py that install with `_install`, and the tests that they run.
+INSTALLED = {
+    "unit": [f"packages/{p}/tests" for p in sessions.PACKAGES[:3]],
+    "spark": ["packages/hudi-spark/tests"],
+    "spark_full": ["packages/hudi-spark/tests"],
+    "scenario": ["tests/scenarios", "tests/golden"],
+    "soak": [*(f"packages/{p}/tests" for p in sessions.PACKAGES), "tests/scenarios", "tests/golden"],
+    "interop": ["tests/interop"],
+    "interop_full": ["tests/interop"],
+    "documents": ["tests/guides"],
+}
+
+
+def closure(requirements):
+    """Names of the distributions that requirements bring, in lower case with dashes."""
+    known, todo = set(), [Requirement(r) for r in requirements]
+    while todo:
+        wanted = todo.pop()
+        name = canonicalize_name(wanted.name)
+        extras = {"", *wanted.extras}
+        if (name, *sorted(extras)) in known:
+            continue
+        known.add((name, *sorted(extras)))
+        try:
+            more = [Requirement(r) for r in metadata.requires(name) or ()]
+        except metadata.PackageNotFoundError:
+            continue
+        todo += [r for r in more if not r.marker or any(r.marker.evaluate({"extra": e}) for e in extras)]
+    return {name for name, *_ in known}
+
+
+def imports_of(file):
+    """The modules that a file imports as it is imported itself."""
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module.partition(".")[0]
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+def test_a_session_installs_what_its_tests_import(name):
+    """One that installs less fails as a whole, and nowhere else: other environments have the library."""
+    tree = ast.parse((ROOT / "noxfile.py").read_text())
+    function = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name)
+    call = next(
+        n for n in ast.walk(function) if isinstance(n, ast.Call) and ast.unparse(n.func) == "_install"
+    )
+    groups = [
+        a.value.id.lower() for a in call.args if isinstance(a, ast.Starred) and isinstance(a.value, ast.Name)
+    ]
+    assert "testing" in groups
+    packages = sessions.PACKAGES[: 4 if any("PYSPARKS" in ast.unparse(a) for a in call.args) else 3]
+    brought = closure([*lock.group(*groups), *lock.of_packages(packages, extras=()), *packages])
+    distributions = metadata.packages_distributions()
+    checked = set()
+    for folder in INSTALLED[name]:
+        for file in (ROOT / folder).rglob("*.py"):
+            for module in imports_of(file):
+                from_there = {canonicalize_name(d) for d in distributions.get(module, ())}
+                assert not from_there or from_there & brought, (
+                    f"{file} imports {module}: {name} has no {from_there}"
+                )
+                checked |= from_there
+    assert "pytest" in checked
 
 
 def git(folder, *arguments):
