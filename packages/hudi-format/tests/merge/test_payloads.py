@@ -12,12 +12,14 @@ from hudi_format.merge import record_merger
 from hudi_format.merge.payloads import (
     COMMIT_TIME,
     EVENT_TIME,
+    MODELS,
     PAYLOADS,
     Default,
     Order,
     Unavailable,
     check_compared,
     mode_rule,
+    payload_class,
     payload_rule,
 )
 from hudi_format.merge.record_merger import kept
@@ -142,3 +144,24 @@ def test_a_merge_that_is_not_built_is_refused_with_a_remedy(mode, more):
     with pytest.raises(UnsupportedError) as e:
         mode_rule(mode, **more)
     assert e.value.remedy
+
+
+@pytest.mark.parametrize("package", ["", "org.apache.hudi.common.model.", "com.uber.hoodie.common.model."])
+def test_a_payload_is_known_by_its_names_of_each_release(package):
+    for name, rule in PAYLOADS.items():
+        place = "debezium." if "Debezium" in name else ""
+        full = f"org.apache.hudi.common.model.{place}{name}"
+        for given in (package + name, full):
+            assert payload_class(given) == full
+            assert payload_rule(given) is rule
+    assert payload_class("org.apache.hudi.payload.AWSDmsAvroPayload") == f"{MODELS}AWSDmsAvroPayload"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Mine", "my.own.AWSDmsAvroPayload", "org.apache.hudi.payload.Mine", "debezium.Mine"],
+)
+def test_a_class_of_another_package_keeps_its_name_and_has_no_rule(name):
+    assert payload_class(name) == name
+    with pytest.raises(UnsupportedError, match=name):
+        payload_rule(name)

@@ -18,6 +18,7 @@ from hudi_format import properties as props
 from hudi_format.errors import ConcurrentWriterError, CorruptFileError, NotAHudiTableError, TableExistsError
 from hudi_format.keygen.key_generator import KeySpec, kind_of
 from hudi_format.keygen.timestamp_based import STORED
+from hudi_format.merge.payloads import payload_class
 from hudi_format.model import CDC_MODES, DATA_BEFORE_AFTER
 from hudi_format.storage import stable_reads
 from hudi_format.storage.open import flush
@@ -295,14 +296,14 @@ def _strategy(p: Mapping[str, str]) -> str | None:
 def _payload(p: Mapping[str, str], version: TableVersion) -> str | None:
     """Payload class of the table.
 
-    Tables from before Apache's incubation carry the old package name.
+    Tables of earlier releases may have it in another package.
 
     A merge-on-read table that Apache Hudi 1.2.0 took down from version 9 may name none, and 0.15 cannot read it then;
     1.2.0 goes by the strategy.
     """
     payload = p.get(PAYLOAD_CLASS)
     if payload:
-        return payload.replace("com.uber.hoodie", "org.apache.hudi")
+        return payload_class(payload)
     merged = p.get(TYPE) == "MERGE_ON_READ" and not version.has_merge_mode
     return EVENT_TIME_PAYLOAD if merged and _strategy(p) == EVENT_TIME_STRATEGY else None
 

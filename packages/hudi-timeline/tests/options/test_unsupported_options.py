@@ -22,7 +22,7 @@ REFUSED = [
     ("hoodie.write.lock.provider", "org.acme.InProcessLockProvider"),
     ("hoodie.datasource.write.payload.class", MODELS + "HoodieJsonPayload"),
     ("hoodie.datasource.write.payload.class", "org.acme.DefaultHoodieRecordPayload"),
-    ("hoodie.compaction.payload.class", "debezium.MySqlDebeziumAvroPayload"),
+    ("hoodie.compaction.payload.class", "debezium.OracleDebeziumAvroPayload"),
     ("hoodie.datasource.write.record.merger.impls", "org.apache.hudi.HoodieSparkRecordMerger"),
     ("hoodie.record.merge.mode", "EVENT_TIME_ORDERING"),
     ("hoodie.datasource.write.keygenerator.class", "org.apache.spark.sql.hudi.command.UuidKeyGenerator"),

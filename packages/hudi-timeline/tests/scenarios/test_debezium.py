@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import ConflictingOptionError, UnsupportedError
-from hudi_timeline import table_config
+from hudi_format.errors import ConflictingOptionError, SchemaError, UnsupportedError
+from hudi_timeline import table_config, write_hudi
 from hudi_timeline.table import HudiTable
 
 GONE = "__debezium_unavailable_value"
@@ -152,3 +152,77 @@ def test_a_table_that_remembers_an_index_over_all_partitions_goes_on_with_it(tmp
     assert values(table, "v") == {"k0": ("v",), "k1": ("v",)}
     with pytest.raises(ConflictingOptionError, match="unique over all partitions"):
         table.upsert(first, options={"hoodie.index.type": "SIMPLE"})
+
+
+MYSQL = MODELS + "MySqlDebeziumAvroPayload"
+
+
+def named(tmp_path, payload, ordering, kind="COPY_ON_WRITE"):
+    return {
+        "hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id", PAYLOAD: payload,
+        "hoodie.datasource.write.precombine.field": ordering, "hoodie.datasource.write.table.type": kind,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert", "insert_overwrite", "upsert"])
+def test_a_position_that_no_later_write_could_compare_is_not_written_at_all(tmp_path, operation, kind):
+    """It was inserted; then each upsert of the key failed, and of merge-on-read tables each read."""
+    path, options = str(tmp_path / "t"), named(tmp_path, MYSQL, "_event_seq", kind)
+
+    def rows(*given):
+        return pa.table({"id": ["a", "b"], "_event_seq": given, "_change_operation_type": ["c", "c"]})
+
+    write_hudi(path, rows("2.1", "2.2"), options=options)
+    given = options | {"hoodie.datasource.write.operation": operation}
+    for wrong in ("mysql-bin.000003.154", "3", "99999999999999999999.1"):
+        with pytest.raises(SchemaError, match="log position") as refused:
+            write_hudi(path, rows("2.9", wrong), options=given)
+        assert "'_event_seq'" in str(refused.value)
+        assert "3.154 for mysql-bin.000003" in refused.value.remedy
+    write_hudi(path, rows("2.3", "2.3"), options=options)
+    assert HudiTable.open(path).read(["_event_seq"]).to_arrow()["_event_seq"].to_pylist() == ["2.3", "2.3"]
+
+
+@pytest.mark.parametrize(
+    ("payload", "ordering", "values", "wanted"),
+    [
+        ("PostgresDebeziumAvroPayload", "_event_lsn", ["9", "10"], "a number"),
+        ("PostgresDebeziumAvroPayload", "_event_lsn", [b"9", b"10"], "a number"),
+        ("MySqlDebeziumAvroPayload", "_event_seq", [9, 10], "text such as 10.254"),
+    ],
+)
+def test_a_column_of_another_type_than_the_payload_compares_is_refused(
+    tmp_path, payload, ordering, values, wanted
+):
+    """Texts have another order than numbers: 9 would win over 10."""
+    rows = pa.table({"id": ["a", "b"], ordering: values})
+    for operation in ("insert", "upsert"):
+        options = named(tmp_path, MODELS + payload, ordering) | {
+            "hoodie.datasource.write.operation": operation
+        }
+        with pytest.raises(SchemaError, match=f"{payload} takes {wanted}.* in column {ordering}") as refused:
+            write_hudi(str(tmp_path / "t"), rows, options=options)
+        assert "cast the column" in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("PostgresDebeziumAvroPayload", MODELS + "PostgresDebeziumAvroPayload"),
+        ("debezium.PostgresDebeziumAvroPayload", MODELS + "PostgresDebeziumAvroPayload"),
+        ("org.apache.hudi.common.model.PostgresDebeziumAvroPayload", MODELS + "PostgresDebeziumAvroPayload"),
+        ("MySqlDebeziumAvroPayload", MYSQL),
+        # Amazon's guides name it so, and Apache Hudi has it in both places.
+        ("org.apache.hudi.payload.AWSDmsAvroPayload", "org.apache.hudi.common.model.AWSDmsAvroPayload"),
+    ],
+)
+def test_a_payload_is_kept_by_the_name_that_each_release_of_apache_hudi_knows(tmp_path, given, kept):
+    """Without its package, a payload of Debezium was stored by a name that no class has."""
+    ordering = "_event_seq" if "MySql" in given else "_event_lsn"
+    rows = pa.table({"id": ["a"], ordering: ["1.2"] if "MySql" in given else [1], "Op": ["I"]})
+    path, options = str(tmp_path / "t"), named(tmp_path, given, ordering)
+    write_hudi(path, rows, options=options)
+    write_hudi(path, rows, options={**options, PAYLOAD: kept})
+    write_hudi(path, rows, options=options)
+    assert HudiTable.open(path).config.properties["hoodie.compaction.payload.class"] == kept

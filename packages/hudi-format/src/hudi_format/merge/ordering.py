@@ -86,20 +86,27 @@ def sequences(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """
     text = _plain(column)
     if not (pa.types.is_string(text.type) or pa.types.is_large_string(text.type)):
-        raise SchemaError(f"log positions must be text such as 10.254, not {text.type}")
-    found = pc.extract_regex(text, r"^(?P<file>[+-]?[0-9]+)\.(?P<position>[+-]?[0-9]+)(?:\..*)?$")
+        raise SchemaError(f"log positions must be text such as 10.254, not {text.type}", remedy=_POSITIONS)
+    found = pc.extract_regex(text, _SEQUENCE)
     wrong = pc.and_(text.is_valid(), pc.is_null(found))
     if pc.any(wrong).as_py():
         value = text.filter(wrong)[0].as_py()
-        raise SchemaError(f"{value!r} is not a log position such as 10.254")
+        raise SchemaError(f"{value!r} is not a log position such as 10.254", remedy=_POSITIONS)
     numbers = []
     for name in ("file", "position"):
         part = pc.struct_field(found, name)
         try:
             numbers.append(part.cast(pa.int64()))
         except pa.ArrowInvalid as e:
-            raise SchemaError(f"a log position exceeds 64 bits: {e}") from None
+            raise SchemaError(f"a log position exceeds 64 bits: {e}", remedy=_POSITIONS) from None
     return pa.StructArray.from_arrays(numbers, ["file", "position"], mask=pc.is_null(text))
+
+
+_SEQUENCE = r"^(?P<file>[+-]?[0-9]+)\.(?P<position>[+-]?[0-9]+)(?:\..*)?$"
+_POSITIONS = (
+    "make the column of the number in the name of the binary log's file and the position in it: 3.154 for "
+    "mysql-bin.000003 and 154. A stored record that has another value has to be deleted."
+)
 
 
 def _of_structs(columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[OrderingValues]:

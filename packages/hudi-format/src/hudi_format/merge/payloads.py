@@ -181,15 +181,41 @@ _MODE_OF_PAYLOAD = {
 }
 
 
+# Where releases have had them; AWSDmsAvroPayload is still in the last one too, for those who name it so.
+_PACKAGES = frozenset(
+    (
+        "",
+        MODELS,
+        "debezium.",
+        f"{MODELS}debezium.",
+        "com.uber.hoodie.common.model.",
+        "org.apache.hudi.payload.",
+    )
+)
+
+
+def payload_class(name: str) -> str:
+    """Full name of a payload class, as every release of Apache Hudi has it.
+
+    Args:
+        name: with the package, with that of an earlier release, or without; of classes that are not built here the
+            name stays, but for the package from before Apache.
+    """
+    package, dot, short = name.strip().rpartition(".")
+    if short in PAYLOADS and package + dot in _PACKAGES:
+        return MODELS + ("debezium." if "Debezium" in short else "") + short
+    return name.replace("com.uber.hoodie", "org.apache.hudi")
+
+
 def payload_rule(class_name: str | None) -> MergeRule:
     """Rule of a payload class (package optional); for None, of Apache Hudi's default.
 
     Raises:
         UnsupportedError: a class that is not built here.
     """
-    short = (class_name or DEFAULT_PAYLOAD).removeprefix(MODELS).replace("com.uber.hoodie.common.model.", "")
-    rule = PAYLOADS.get(short.removeprefix("debezium."))
-    if rule is not None:
+    full = payload_class(class_name or DEFAULT_PAYLOAD)
+    rule = PAYLOADS.get(full.rpartition(".")[2])
+    if rule is not None and full == payload_class(rule.name):
         return rule
     raise UnsupportedError(
         f"the payload class {class_name} is not supported",

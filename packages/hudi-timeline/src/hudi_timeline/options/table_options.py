@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from hudi_format.keygen.key_generator import is_provided
-from hudi_format.merge.payloads import PAYLOADS
+from hudi_format.merge.payloads import MODELS, PAYLOADS, payload_class
 from hudi_format.model import CDC_MODES, DATA_BEFORE_AFTER
 from hudi_timeline.options.config_key import (
     ConfigKey,
     Unsupported,
-    class_other_than,
     is_given,
     is_true,
+    other_than,
 )
 from hudi_timeline.options.option_types import (
     BOOLEAN,
@@ -18,12 +18,13 @@ from hudi_timeline.options.option_types import (
     NAME,
     STRIPPED,
     TEXT,
+    OptionType,
     choice,
     java_class,
     whole,
 )
 
-MODELS = "org.apache.hudi.common.model."
+_MODEL = java_class(MODELS)
 
 # What belongs together of a declaration stands in one line.
 # fmt: off
@@ -150,7 +151,8 @@ URL_ENCODE = ConfigKey(
     doc="Partition values are URL-encoded in folder names."
 )
 PAYLOAD = ConfigKey(
-    "hoodie.datasource.write.payload.class", java_class("org.apache.hudi.common.model."),
+    "hoodie.datasource.write.payload.class",
+    OptionType(_MODEL.allowed, lambda text: payload_class(str(_MODEL.parse(text)))),
     "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload",
     doc=(
         "How records of one key meet. OverwriteWithLatestAvroPayload: the latest write wins. "
@@ -161,7 +163,7 @@ PAYLOAD = ConfigKey(
     ),
     alternatives=("hoodie.compaction.payload.class",),
     unsupported=Unsupported(
-        class_other_than(MODELS, *PAYLOADS, *(f"debezium.{name}" for name in PAYLOADS if "Debezium" in name)),
+        other_than(*map(payload_class, PAYLOADS)),
         "a payload class", f"use one of {', '.join(PAYLOADS)}"
     )
 )

@@ -26,7 +26,7 @@ from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_index.tagging import deleted_rows
 from hudi_timeline.writing.file_writer import SizedFiles
 from hudi_timeline.writing.null_elements import with_null_elements
-from hudi_timeline.writing.tasks import TaskToken, WriteContext
+from hudi_timeline.writing.tasks import TaskToken, WriteContext, check_sequences
 
 GATHER_BYTES = 512 << 20
 # A row group is handed on when a partition has gathered this much; the writer cuts row groups itself.
@@ -72,6 +72,7 @@ class BulkWriter:
             return
         # Of the values as they are stored: a number's text depends on its type.
         data = conform(batch, context.input_schema or context.schema)
+        check_sequences(context, data)
         if context.stored_keys:
             keys, paths = stored_keys(batch)
         elif context.key_spec.auto:

@@ -13,7 +13,9 @@ from hudi_format.errors import ConflictingOptionError, MissingColumnError, Missi
 from hudi_format.keygen.key_generator import KEY_OPTION, SIMPLE, KeySpec
 from hudi_format.keygen.partition_path import read_otherwise, split_values
 from hudi_format.keygen.timestamp_based import CONSISTENT
+from hudi_format.merge import payloads
 from hudi_format.merge.ordering import check_comparable
+from hudi_format.merge.payloads import MergeRule
 from hudi_format.model import BaseFile
 from hudi_format.parquet.footer import read_footer
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, FILE_NAME, PARTITION_PATH, RECORD_KEY
@@ -31,6 +33,7 @@ from hudi_timeline.table_config import DROP_PARTITION_COLUMNS, POPULATE_META_FIE
 _SAMPLE = 16
 _TEXT = re.compile(r"[0-9]{4,}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]+")
 _NUMBER = re.compile(r"-?[0-9]+")
+_NUMBERS = (pt.is_integer, pt.is_floating, pt.is_decimal)
 
 
 def key_spec_of(config: WriteConfig, table: TableConfig | None, *, no_rows: bool = False) -> KeySpec:
@@ -300,6 +303,27 @@ def check_ordering(schema: pa.Schema, fields: Sequence[str], storage: Storage) -
         except SchemaError as e:
             e.message = f"ordering field {name!r}: {e.message}"
             raise e.at(table=storage.uri) from None
+
+
+def check_compared(rule: MergeRule, ordering: str | None, schema: pa.Schema) -> None:
+    """Refuse a payload that compares another column than the ordering field, or of another type.
+
+    Raises:
+        UnsupportedError: another column.
+        SchemaError: another type: text has not the order of the numbers that Apache Hudi expects.
+    """
+    payloads.check_compared(rule, (ordering,) if ordering else ())
+    kind = type_of(schema, rule.compared) if rule.compared else None
+    allowed = (pt.is_string, pt.is_large_string, pt.is_string_view) if rule.sequence else _NUMBERS
+    if kind is None or pt.is_null(kind) or any(check(kind) for check in allowed):
+        return
+    wanted = "text such as 10.254 (file and position)" if rule.sequence else "a number"
+    raise SchemaError(
+        f"{rule.name} takes {wanted} in column {rule.compared}, which has type {kind}",
+        remedy="cast the column, or merge by DefaultHoodieRecordPayload, which takes any type.",
+        column=rule.compared,
+        type=str(kind),
+    )
 
 
 def has_order(schema: pa.Schema, name: str) -> bool:

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hudi_format.arrow.spill import MemoryLimit
+from hudi_format.errors import SchemaError
 from hudi_format.file_slice.cdc_writer import CdcSettings
 from hudi_format.keygen.record_keys import KeySpec
 from hudi_format.log.block import BlockType
 from hudi_format.log.writer import DEFAULT_BLOCK_SIZE, DEFAULT_FILE_SIZE
+from hudi_format.merge.ordering import ordering_column
 from hudi_format.merge.payloads import MergeRule, payload_rule
 from hudi_format.model import BaseFile
 from hudi_format.parquet.layout import ParquetConfig
@@ -136,6 +138,22 @@ class WriteContext:
         """
         key = pa.field("_hoodie_record_key", pa.string())
         return pa.schema([key] if self.delete_all else [key, *self.schema])
+
+
+def check_sequences(context: WriteContext, rows: pa.Table) -> None:
+    """Refuse log positions that are none, which no later write or read could compare.
+
+    Raises:
+        SchemaError: naming the column and the first of them.
+    """
+    name = context.ordering_field
+    if not context.rule.sequence or not name or context.delete_all:
+        return
+    try:
+        ordering_column(rows, name, sequence=True)
+    except SchemaError as e:
+        e.message = f"column {name!r}: {e.message}"
+        raise
 
 
 def as_written(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -66,6 +66,7 @@ from hudi_timeline.writing.tasks import (
     Bucket,
     TaskToken,
     WriteContext,
+    check_sequences,
 )
 
 # Records that meet a stored one of another partition, under payloads that do not just take the later one.
@@ -196,6 +197,7 @@ def write_bucket(
     """
     counter = counter or RowCounter()
     try:
+        check_sequences(context, rows)
         if context.key_spec.auto:
             rows = rows.set_column(0, RECORD_KEY, with_instant(rows.column(RECORD_KEY), context.instant))
         rows = with_stored_values(context, rows)

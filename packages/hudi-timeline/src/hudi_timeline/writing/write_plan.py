@@ -24,7 +24,7 @@ from hudi_format.errors import (
 from hudi_format.file_slice.cdc_writer import CdcSettings
 from hudi_format.keygen.record_keys import KeySpec
 from hudi_format.log.encoder import block_type
-from hudi_format.merge.payloads import IS_DELETED, MergeRule, Order, check_compared, payload_rule
+from hudi_format.merge.payloads import IS_DELETED, MergeRule, Order, payload_rule
 from hudi_format.merge.user_merger import MERGE, custom_of
 from hudi_format.parquet.layout import ParquetConfig
 from hudi_format.schema.arrow import normalize_schema
@@ -503,8 +503,8 @@ def _rule(
         return rule
     try:
         rule = payload_rule(config.payload_class or (table.payload_class if table else None))
-        check_compared(rule, (ordering,) if ordering else ())
-    except UnsupportedError as e:
+        keys.check_compared(rule, ordering, schema)
+    except (SchemaError, UnsupportedError) as e:
         raise e.at(table=storage.uri) from None
     if config.delete_field and not rule.delete_fields:
         raise OptionError(
