@@ -8,7 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_format.parquet.arrow_file import as_instants, has_int96, parquet_file
+from hudi_format.errors import CorruptFileError
+from hudi_format.parquet.arrow_file import as_instants, has_arrow_schema, has_int96, parquet_file
+from hudi_format.parquet.footer import footer_bytes
 from hudi_format.parquet.reader import Pieces
 from hudi_format.storage.local import LocalStorage
 
@@ -69,6 +71,18 @@ def test_a_footer_whose_types_are_parquets_stays_as_it_is():
     ]
     source = written(pa.table([pa.nulls(2, kind) for kind in kinds], names=list("abcdef")))
     assert b"ARROW:schema" in parquet_file(source).metadata.metadata
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_schema_of_arrow_is_an_entry_and_no_text_in_another(stored):
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, pa.schema([("a", pa.int64())]), store_schema=stored) as writer:
+        writer.write_table(pa.table({"a": [1]}))
+        writer.add_key_value_metadata({"ARROW:schemas": "1", "other": "ARROW:schema", "empty": ""})
+    footer = footer_bytes(pa.BufferReader(sink.getvalue()))
+    assert has_arrow_schema(footer) is stored
+    with pytest.raises(CorruptFileError):
+        has_arrow_schema(footer[: len(footer) // 2])
 
 
 @pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", "PLAIN", None])

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from hudi_format.errors import CorruptFileError
+from hudi_format.parquet import _entries
 from hudi_format.parquet.thrift import LIST, Cursor, Fields, raw_of, replaced, struct, structs
 
 # Larger column chunks are decoded from a buffer of this size instead of being read whole.
@@ -84,9 +86,17 @@ def parquet_file(
     return file
 
 
-def may_have_arrow_schema(footer: memoryview) -> bool:
-    """Whether a footer may have a schema of Arrow, whose types other readers give columns."""
-    return _ARROW_SCHEMA in bytes(footer)
+def has_arrow_schema(footer: memoryview) -> bool:
+    """Whether a footer has a schema of Arrow, whose types other readers give columns.
+
+    Raises:
+        CorruptFileError: it is no footer.
+    """
+    try:
+        _, spans = _entries.key_value_spans(footer)  # values are passed over: a bloom filter is long
+    except ValueError as e:
+        raise CorruptFileError(f"the base file cannot be read as Parquet: {e}") from None
+    return any(footer[at : at + max(length, 0)] == _ARROW_SCHEMA for at, length, _, _ in spans)
 
 
 def stream_bytes(source: pa.NativeFile) -> int:

@@ -23,7 +23,7 @@ from hudi_format.arrow.filter_conditions import paired
 from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.keygen.key_generator import is_provided, kind_of
 from hudi_format.keygen.partition_path import lacks_column
-from hudi_format.parquet.arrow_file import may_have_arrow_schema
+from hudi_format.parquet.arrow_file import has_arrow_schema
 from hudi_format.parquet.float_bounds import without_float_bounds
 from hudi_format.parquet.footer import footer_bytes, open_parquet, reading, schema_part
 from hudi_format.parquet.row_groups import ColumnChunk, row_groups
@@ -391,39 +391,38 @@ def relation_of(scan: Scan, connection: duckdb.DuckDBPyConnection) -> duckdb.Duc
             table=scan.table_uri,
             remedy="name a column; count() of the scan gives the number of its rows.",
         )
-    return _with_nan(_rows_of(scan, connection), scan.schema)
-
-
-def _rows_of(scan: Scan, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
     try:
         local = isinstance(scan.storage, LocalStorage)
         relation = _own_scan(scan, _files_of(scan), connection) if local else None
-        return connection.from_arrow(dataset_of(scan)) if relation is None else relation
+        if relation is not None:
+            return relation
+        relation = connection.from_arrow(dataset_of(scan))
     except UnsupportedError:
-        return connection.from_arrow(scan.to_arrow())
+        relation = connection.from_arrow(scan.to_arrow())
+    # A dataset has the columns of the filter too, after those of the scan.
+    names = relation.columns[: len(scan.schema)]
+    needed = names != relation.columns or any(map(_may_be_nan, scan.schema.types))
+    return relation.project(_with_nan(scan.schema, names)) if needed else relation
 
 
-def _with_nan(relation: duckdb.DuckDBPyRelation, schema: pa.Schema) -> duckdb.DuckDBPyRelation:
-    """The scan's columns of a relation, those of floating-point numbers as ones that may hold NaN.
+def _may_be_nan(type: pa.DataType) -> bool:
+    return bool(pa.types.is_float32(type) or pa.types.is_float64(type))
+
+
+def _with_nan(schema: pa.Schema, names: Sequence[str]) -> str:
+    """Columns in SQL, in the scan's order, those of floating-point numbers as ones that may hold NaN.
 
     Statistics of Parquet pass over NaN, which is greater than all numbers in DuckDB: by them it takes `x < 3` for true
     in all rows, and `x > 3` for false.  What pyarrow filters by them, or for DuckDB 1.4, lacks NaN too.
     """
-    # A dataset has the columns of the filter too, after those of the scan.
-    names = relation.columns[: len(schema)]
-    shown, odd = [], False
-    for field, name in zip(schema, names, strict=True):
-        column = _listed([name])
-        if pa.types.is_float32(field.type) or pa.types.is_float64(field.type):
-            kind = "FLOAT" if pa.types.is_float32(field.type) else "DOUBLE"
+    shown = []
+    for type, name in zip(schema.types, names, strict=True):
+        column = '"' + name.replace('"', '""') + '"'
+        if _may_be_nan(type):
+            kind = "FLOAT" if pa.types.is_float32(type) else "DOUBLE"
             column = f"CASE WHEN isnan({column}) THEN 'nan'::{kind} ELSE {column} END AS {column}"
-            odd = True
         shown.append(column)
-    return relation.project(", ".join(shown)) if odd or names != relation.columns else relation
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+    return ", ".join(shown)
 
 
 def _own_scan(
@@ -451,7 +450,8 @@ def _own_scan(
     import duckdb
 
     try:
-        rows = connection.read_parquet(paths, hive_partitioning=False).project(_listed(names))
+        rows = connection.read_parquet(paths, hive_partitioning=False)
+        rows = rows.project(_with_nan(scan.schema, names))
     except duckdb.Error:  # such as that of a connection that may not open files
         return None
     return rows.union(none) if rows.types == none.types and rows.columns == none.columns else None
@@ -495,7 +495,7 @@ class _Forms:
                 footer = footer_bytes(source)
                 other = _unlike_path(footer, task.constants)
                 form = next((f for s, f in list(self._known.items()) if footer[: len(s)] == s), ...)
-                if may_have_arrow_schema(footer):
+                if has_arrow_schema(footer):
                     form = self._form(task)
                 elif form is ...:
                     form = self._known[schema_part(footer)] = self._form(task)
