@@ -53,6 +53,21 @@ def test_a_file_is_made_once_and_replaced_by_its_version():
     assert storage.read("f") == b"3"
 
 
+def test_a_state_is_another_after_each_change_alone():
+    storage = MemoryStorage()
+    storage.touch("f", b"1")
+    before = storage.state()
+    assert storage.read("f") == b"1"
+    assert storage.state() == before
+    storage.touch("f", b"1")  # written anew
+    written = storage.state()
+    assert written != before
+    storage.touch("g", b"2")
+    assert storage.state() != written
+    storage.delete("g")
+    assert storage.state() == written
+
+
 def test_a_stream_is_there_from_its_end_on():
     storage = MemoryStorage()
     with storage.open_output("p/f") as out:

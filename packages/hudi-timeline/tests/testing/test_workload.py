@@ -8,7 +8,19 @@ from polling_lock import PollingLock
 
 from hudi_format.errors import CorruptFileError
 from hudi_timeline.options.transaction_options import LOCK_PROVIDER
-from hudi_timeline.testing import CRASH, DELAY, DOUBLE, FAIL, STALL, TEAR, Act, Fault, Violation, check
+from hudi_timeline.testing import (
+    CRASH,
+    DELAY,
+    DOUBLE,
+    FAIL,
+    STALL,
+    TEAR,
+    Act,
+    Fault,
+    Violation,
+    check,
+    workload,
+)
 from hudi_timeline.testing.faulty_storage import CHANGES
 from hudi_timeline.testing.workload import (
     ACTS,
@@ -129,3 +141,12 @@ def test_the_check_reads_the_data_of_files_that_changed_since_they_were_found_so
     storage.touch(new, data[:at] + b"k99" + data[at + 3 :])
     with pytest.raises(Violation, match="its keys go from 'k10'"):
         check(outcome, rows_of, {**INITIAL}, keys_once=True)
+
+
+@pytest.mark.parametrize(("end", "checks"), [(CRASH, 2), (DOUBLE, 1)], ids=["killed", "repeated"])
+def test_what_was_mended_is_checked_again(end, checks, monkeypatch):
+    """Where nothing was to mend, the files are those that were checked."""
+    seen = []
+    monkeypatch.setattr(workload, "_check_all", lambda outcome, *args, **kwargs: seen.append(outcome))
+    Case({"one": ["upsert"]}, faults={"one": [Fault(end, operation="create", path="*.commit")]}).run(0)
+    assert len(seen) == checks

@@ -12,7 +12,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.orc as po
 
-from hudi_format.avro.decoder import Decoder
+from hudi_format.avro.decoder import known_decoder
 from hudi_format.errors import CorruptFileError
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.records import decode_entries
@@ -124,7 +124,7 @@ class _HFile:
         return self._file.entry_count
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        decoder = Decoder(self._file.schema or "", arrow_schema=self._schema, columns=columns)
+        decoder = known_decoder(self._file.schema or "", columns=columns, arrow_schema=self._schema)
         found = self._file.batches() if self._keys is None else self._file.lookup(self._keys).to_batches()
         for entries in found:
             for start in range(0, entries.num_rows, batch_rows):

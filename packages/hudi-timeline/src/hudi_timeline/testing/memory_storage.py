@@ -16,7 +16,7 @@ import itertools
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -132,6 +132,11 @@ class MemoryStorage:
         made._files = self._files.copy_of(self._root, made._root)
         made._sound = self._sound
         return made
+
+    def state(self) -> Mapping[str, object]:
+        """Paths with versions: equal to earlier ones where no file was written or deleted since."""
+        with self._files.changing:
+            return {path: entry.version for path, entry in self._files.content.items()}
 
     def keep_sound(self, paths: Iterable[str]) -> None:
         """Note that these files hold what they should, until they change; copies know it too."""

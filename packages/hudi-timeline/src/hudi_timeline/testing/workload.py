@@ -13,6 +13,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.errors import CorruptFileError, MissingFileError, StaleSnapshotError, StorageError
@@ -21,7 +22,8 @@ from hudi_timeline.table import HudiTable
 from hudi_timeline.testing.acts import ACTS, acts_on
 from hudi_timeline.testing.faulty_storage import CRASH, DELAY, DOUBLE, FAIL, STALL, TEAR, Fault
 from hudi_timeline.testing.histories import Violation, check
-from hudi_timeline.testing.interleavings import Act, Done, Outcome, on_this_thread, simulate
+from hudi_timeline.testing.interleavings import Act, Done, Outcome, Rows, on_this_thread, simulate
+from hudi_timeline.testing.memory_storage import MemoryStorage
 from hudi_timeline.testing.workload_table import (
     FEW,
     INITIAL,
@@ -107,27 +109,46 @@ class Case:
             self.seed if seed is None else seed, made, actors,
             options={**self.options, **(options or {})}, faults=self.faults, clocks=self.clocks, switches=switches,
         )  # fmt: skip
-        check(outcome, rows_of, initial, deep=deep, keys_once=True)
-        _check_filters(outcome)
+        _check_all(outcome, initial, deep=deep)
         for done in outcome.done:
             if isinstance(done.error, _BROKEN) and not done.struck and not _came_late(done):
                 raise Violation(
                     f"seed {outcome.seed}: {done}: {done.error}. Switches: {list(outcome.switches)}"
                 )
         if any(self.faults.values()):
+            before = _files_of(outcome)
             _mend(outcome)
-            check(outcome, rows_of, initial, deep=deep, keys_once=True)
-            _check_filters(outcome)
+            # Where nothing was to mend, this state has been checked.
+            if _files_of(outcome) != before:
+                _check_all(outcome, initial, deep=deep)
         return outcome
 
 
-def _check_filters(outcome: Outcome) -> None:
+def _files_of(outcome: Outcome) -> Mapping[str, object]:
+    storage = outcome.storage
+    if not isinstance(storage, MemoryStorage):
+        raise TypeError(f"not a table in memory: {storage!r}")
+    return storage.state()
+
+
+def _check_all(outcome: Outcome, initial: Rows, *, deep: bool) -> None:
+    """Check an outcome, reading its rows once for what the calls left and what filters find."""
+    there: list[pa.Table] = []
+
+    def read(table: HudiTable) -> Rows:
+        there.append(table.read().to_arrow())
+        return modelled(there[0])
+
+    check(outcome, read, initial, deep=deep, keys_once=True)
+    _check_filters(outcome, there[0])
+
+
+def _check_filters(outcome: Outcome, rows: pa.Table) -> None:
     """Check that statistics and indexes, also of columns with another name, type or place now, hide no row."""
     table = outcome.table()
     if not table.config.metadata_partitions and table.schema.equals(SCHEMA):
         return
     with on_this_thread():
-        rows = table.read().to_arrow()
         keys = sorted(rows["id"].to_pylist())
         wanted = modelled(rows)
         found = {"keys": (modelled(table.get(keys, meta_columns=False, options=_ASKED)), wanted)}
