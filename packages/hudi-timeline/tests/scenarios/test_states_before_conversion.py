@@ -125,7 +125,17 @@ def test_a_type_that_was_edited_by_hand_hides_no_rows(tmp_path, operation):
     file.write_text("\n".join(lines).replace("MERGE_ON_READ", "COPY_ON_WRITE") + "\n")
     table = HudiTable.open(table.uri)
     assert rows_of(table.read()) == [("a", "a2"), ("b", "b2")]
+    (found,) = table.verify()
+    assert (found.code, found.severity, found.details["partition"]) == ("log-of-copy-on-write", "error", "x")
     change = pa.Table.from_pylist([{"k": "b", "p": "x", "ts": 3, "v": "b3"}], SCHEMA)
     with pytest.raises(UnsupportedError, match="log files of that state hold rows"):
         getattr(table, operation)(change)
     assert rows_of(HudiTable.open(table.uri).read()) == [("a", "a2"), ("b", "b2")]
+    # As the finding's remedy says.
+    file.write_text(file.read_text().replace("COPY_ON_WRITE", "MERGE_ON_READ"))
+    table = HudiTable.open(table.uri)
+    table.compact()
+    table.overwrite_properties({**table.config.properties, TYPE: "COPY_ON_WRITE"}, force=True)
+    table = HudiTable.open(table.uri)
+    assert table.verify() == []
+    getattr(table, operation)(change)

@@ -20,7 +20,7 @@ from hudi_format.model import LogFile, join_path
 from hudi_format.schema.avro import from_avro
 from hudi_timeline.file_system_view.file_slices import add_range
 from hudi_timeline.verify.findings import VerifyReport
-from hudi_timeline.verify.table_state import TableState
+from hudi_timeline.verify.table_state import TableState, live_files
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,8 @@ def check_logs(
     blocks = dict(zip((f.path for f in files), facts.each(one, files), strict=True))
     if not facts.config.version.names_logs_by_own_instant and not facts.is_metadata:
         _check_instants(facts, files, blocks, report)
+    if files and facts.config.table_type == "COPY_ON_WRITE":
+        _check_hidden(facts, files, report)
 
 
 def _ranges(facts: TableState) -> dict[str, list[CommittedRange] | None]:
@@ -161,3 +163,13 @@ def _check_instants(
             report.add("log-block-of-no-instant", file.path,
                        f"the block at byte {block.offset} is of the instant {time}, which is on no timeline, "
                        "and was not rolled back", time, offset=block.offset)  # fmt: skip
+
+
+def _check_hidden(facts: TableState, files: Sequence[_File], report: VerifyReport) -> None:
+    """Report log files of the newest slices of a table that was merge on read: other readers pass over them."""
+    live = live_files(facts)
+    for file in files:
+        if not file.changes and file.path in live:
+            report.add("log-of-copy-on-write", file.path,
+                       "the table is copy on write, and the newest slice of its file group has this log file",
+                       partition=file.file.partition)  # fmt: skip

@@ -158,6 +158,11 @@ KINDS: dict[str, FindingKind] = {
     "log-damaged-uncommitted": _warning("no committed block is hit; compact the file group."),
     "log-header": _error(),
     "log-content": _error(),
+    "log-of-copy-on-write": _error(
+        "other readers show the base files alone, and writers refuse the table: set hoodie.table.type=MERGE_ON_READ in "
+        ".hoodie/hoodie.properties again, `hudi compact run` it, and then let `hudi repair overwrite-hoodie-props` "
+        "change the type."
+    ),
     "log-block-of-no-instant": _warning(
         "the instant was neither completed nor rolled back: roll it back before the timeline is archived past it, "
         "or its rows will show; compacting the file group does it too."
