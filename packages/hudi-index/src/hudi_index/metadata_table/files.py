@@ -66,11 +66,6 @@ def metadata_merge(scope: BlockScope) -> SliceMerge:
     return SliceMerge(custom_rule(FUNCTION, ("key",)), None, scope, KeySpec(("key",), (), "NON_PARTITION"))
 
 
-def read_partitions(storage: Storage, slices: Iterable[FileSlice], scope: BlockScope) -> tuple[str, ...]:
-    """Sorted partition paths of the table; arguments and errors as of `read_table_files`."""
-    return _read(storage, slices, scope, [ALL_PARTITIONS]).partitions
-
-
 def read_table_files(
     storage: Storage,
     slices: Iterable[FileSlice],
@@ -93,8 +88,15 @@ def read_table_files(
     if partitions is None:
         return _read(storage, slices, scope, None)
     wanted = set(partitions)
-    found = _read(storage, slices, scope, [ALL_PARTITIONS, *(p or NOT_PARTITIONED for p in wanted)])
+    found = read_partitions_and_files(storage, slices, scope, wanted)
     return TableFiles(tuple(p for p in found.partitions if p in wanted), found.entries)
+
+
+def read_partitions_and_files(
+    storage: Storage, slices: Iterable[FileSlice], scope: BlockScope, partitions: Iterable[str]
+) -> TableFiles:
+    """All partitions, and the files of some; arguments and errors as of `read_table_files`."""
+    return _read(storage, slices, scope, [ALL_PARTITIONS, *(p or NOT_PARTITIONED for p in partitions)])
 
 
 def _read(

@@ -8,9 +8,11 @@ Source: HoodieBackedTableMetadata of Apache Hudi 0.15 and 1.x; spec "Metadata ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+
+import pyarrow as pa
 
 from hudi_format.errors import CorruptFileError, MissingFileError, NotAHudiTableError, UnsupportedError
 from hudi_format.file_names import META_DIR, PARTITION_METADATA
@@ -18,7 +20,7 @@ from hudi_format.log.scanner import BlockScope
 from hudi_format.model import FileSlice
 from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import FileInfo, Storage
-from hudi_index.metadata_table.files import TableFiles, read_partitions, read_table_files
+from hudi_index.metadata_table.files import TableFiles, read_partitions_and_files, read_table_files
 from hudi_timeline.file_system_view.base_files import FileView
 from hudi_timeline.file_system_view.file_slices import merged_slices, refuse_shortened
 from hudi_timeline.file_system_view.listing import Listing, PartitionFilter, list_partition_files, list_table
@@ -98,9 +100,16 @@ class MetadataFiles:
             if wanted is None:
                 found = self.files()
                 return found, sorted({*found.partitions, *also}), ()
-            paths = sorted({*read_partitions(self.storage, self.slices, self.scope), *also})
-            kept = [p for p, k in zip(paths, wanted.keep(paths), strict=True) if k]
-            return self.files(kept), kept, tuple(sorted(set(paths) - set(kept)))
+            # Those of active commits are known before the list of all is read, and are mostly all there are.
+            written = set(also)
+            known = _kept(wanted, sorted(written))
+            found = read_partitions_and_files(self.storage, self.slices, self.scope, known)
+            paths = sorted(written.union(found.partitions))
+            kept = _kept(wanted, paths)
+            if more := set(kept).intersection(found.partitions).difference(known):
+                entries = pa.concat_tables([found.entries, self.files(more).entries])
+                found = TableFiles(found.partitions, entries)
+            return found, kept, tuple(sorted(set(paths) - set(kept)))
 
     def listing(self, wanted: PartitionFilter | None, also: Iterable[str]) -> Listing:
         """The listing as of `listing.list_table`, without modification times."""
@@ -114,6 +123,10 @@ class MetadataFiles:
         """The base files as a view, and the partitions listed."""
         found, looked_at, _ = self._wanted(wanted, also)
         return FileView.of_columns(*found.entries.columns), looked_at
+
+
+def _kept(wanted: PartitionFilter, paths: Sequence[str]) -> list[str]:
+    return [p for p, keep in zip(paths, wanted.keep(paths), strict=True) if keep]
 
 
 @contextmanager

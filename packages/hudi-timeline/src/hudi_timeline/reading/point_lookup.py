@@ -232,6 +232,9 @@ class KeptIndex:
             try:
                 if self._state != (state := _state_of(now)):
                     self._index, self._state, self._layouts = None, None, {}
+                    if RECORD_INDEX not in now.config.metadata_partitions:
+                        self._tasks, self._state = {}, state
+                        return []
                     self._index, self._tasks = _opened(scan_of)
                     # Files that are listed while the table changes may be of a later state.
                     self._state = state if self._state_is(now) else None
