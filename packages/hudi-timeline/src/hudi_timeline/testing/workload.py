@@ -133,19 +133,18 @@ def _files_of(outcome: Outcome) -> Mapping[str, object]:
 
 def _check_all(outcome: Outcome, initial: Rows, *, deep: bool) -> None:
     """Check an outcome, reading its rows once for what the calls left and what filters find."""
-    there: list[pa.Table] = []
+    there: list[tuple[HudiTable, pa.Table]] = []
 
     def read(table: HudiTable) -> Rows:
-        there.append(table.read().to_arrow())
-        return modelled(there[0])
+        there.append((table, table.read().to_arrow()))
+        return modelled(there[0][1])
 
     check(outcome, read, initial, deep=deep, keys_once=True)
-    _check_filters(outcome, there[0])
+    _check_filters(outcome, *there[0])
 
 
-def _check_filters(outcome: Outcome, rows: pa.Table) -> None:
+def _check_filters(outcome: Outcome, table: HudiTable, rows: pa.Table) -> None:
     """Check that statistics and indexes, also of columns with another name, type or place now, hide no row."""
-    table = outcome.table()
     if not table.config.metadata_partitions and table.schema.equals(SCHEMA):
         return
     with on_this_thread():
