@@ -12,6 +12,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from hudi_format.merge.payloads import payload_class
 from hudi_format.storage.open import open_storage
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
@@ -156,6 +157,33 @@ def test_the_payload_of_mysql_leaves_the_rows_that_apache_hudi_leaves(tmp_path, 
     options = {WRITE + "precombine.field": "_event_seq", **TYPES[kind]}
     name = payload("debezium.MySqlDebeziumAvroPayload")
     both(tmp_path, apache, steps_of("mysql", schema, extra=extra), name | options)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["PostgresDebeziumAvroPayload", "MySqlDebeziumAvroPayload", "org.apache.hudi.payload.AWSDmsAvroPayload"],
+)
+def test_apache_hudi_merges_logs_of_a_table_whose_payload_had_another_name(tmp_path, apache, name):
+    """Without its package the class was stored by a name that Apache Hudi could not load."""
+    ordering, mark = ("ts", "Op") if "AWS" in name else ("_event_lsn", "_change_operation_type")
+    ordering = "_event_seq" if "MySql" in name else ordering
+    options = {**BASE, WRITE + "precombine.field": ordering, WRITE + "payload.class": name, **MERGE_ON_READ}
+
+    def rows(version, *kinds):
+        places = [f"2.1{version}"] * 3 if "MySql" in name else [version] * 3
+        return pa.table(
+            {"id": ["a", "b", "c"], "p": ["x"] * 3, ordering: places, mark: kinds, "v": [version] * 3}
+        )
+
+    read, written = tmp_path / "read", tmp_path / "written"
+    for version, second in enumerate(("I", "D" if mark == "Op" else "d")):
+        for path in (read, written):
+            execute(LocalEngine(), open_storage(str(path)), rows(version, "I", second, "I"), options)
+    full = {**options, WRITE + "payload.class": payload_class(name), WRITE + "operation": "upsert"}
+    apache.write(written, rows(2, "U", "U", "U"), full)
+    for path, want in ((read, {"a": 1, "c": 1}), (written, {"a": 2, "b": 2, "c": 2})):
+        for found in (apache.read(path), ours.read(path)):
+            assert {r["id"]: r["v"] for r in found.to_pylist()} == want
 
 
 # AWSDms of Apache Hudi fails for a flagged row whose key is new.

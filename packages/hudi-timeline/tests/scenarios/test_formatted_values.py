@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from properties_edits import edit_properties
 
-from hudi_format.errors import PartitionPathError
+from hudi_format.errors import PartitionPathError, UnsupportedError
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.writing.local_engine import LocalEngine
@@ -169,3 +169,72 @@ def test_partitions_without_a_value_of_the_type_have_null(tmp_path):
     found = table.inspect.partitions()
     assert found.column("d").to_pylist() == [None, None]
     assert found.column("partition").to_pylist() == ["2023-12-31", "2024-02-29"]
+
+
+def timestamp_based(path, kind, source, pattern):
+    """A table of TimestampBasedKeyGenerator, and the options that its writes need."""
+    fields = {WRITE + "keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator"}
+    table, _ = made(path, source, kind=kind, fields="d", pattern=pattern, **fields)
+    times, unit = SOURCES[source][1], "MICROSECONDS" if source == "timestamps" else "DAYS"
+    return table, {TIME + "timestamp.type": times, TIME + "timestamp.scalar.time.unit": unit}
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("pattern", ["yyyy/MM/dd", "yyyyMMdd"])
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("source", SOURCES)
+def test_rows_are_deleted_by_a_filter_whatever_type_the_column_of_the_paths_has(
+    tmp_path, source, kind, pattern
+):
+    """The text of a path was refused: "column d has type string, which cannot become int64"."""
+    table, options = timestamp_based(tmp_path, kind, source, pattern)
+    table.delete("id = 'a'", options=options)
+    assert table.read(["id"]).to_arrow()["id"].to_pylist() == ["b"]
+    assert table.verify(deep=True) == []
+
+
+@pytest.mark.parametrize("pattern", ["yyyy/MM/dd", "yyyyMMdd"])
+@pytest.mark.parametrize("fields", ["TIMESTAMP", "CUSTOM"])
+def test_the_way_round_an_update_keeps_the_values_of_the_files(tmp_path, fields, pattern):
+    """Rows as `read()` gives them would be refused, or go to another partition with another value."""
+    if fields == "TIMESTAMP":
+        table, options = timestamp_based(tmp_path, "cow", "int64 milliseconds", pattern)
+    else:
+        table, _ = made(tmp_path, pattern=pattern)
+        options = options_of({TIME + "output.dateformat": pattern})
+    with pytest.raises(UnsupportedError, match="values of columns in another form") as refused:
+        table.update({"c": "z"}, "id = 'a'", options=options)
+    assert 'read_incremental("000", on_missing="full_scan")' in refused.value.remedy
+    paths = table.inspect.partitions().column("partition").to_pylist()
+    rows = table.read_incremental("000", on_missing="full_scan", filter="id = 'a'").to_arrow()
+    table.upsert(rows.set_column(rows.schema.get_field_index("c"), "c", pa.array(["z"])), options=options)
+    found = table.read_incremental("000").to_arrow().sort_by("id").select(["id", "c", "d"]).to_pylist()
+    assert found == [
+        {"id": "a", "c": "z", "d": MILLIS[0]},
+        {"id": "b", "c": "y", "d": MILLIS[1]},
+    ]
+    assert table.inspect.partitions().column("partition").to_pylist() == paths
+
+
+def test_a_delete_that_does_not_find_the_rows_that_were_read_says_why(tmp_path):
+    """Their value is that of the folder, which is another moment to the key generator; nothing was said."""
+    table, _ = made(tmp_path, pattern="yyyyMMdd")
+    options = options_of({TIME + "output.dateformat": "yyyyMMdd"})
+    rows = table.read().to_arrow()
+    (said,) = table.delete(rows, options=options).warnings
+    assert said.startswith("2 of 2 rows to delete were not found.  Of d read() gives what the folders say")
+    assert table.count() == 2
+    of_files = table.read_incremental("000", on_missing="full_scan", filter="id = 'a'").to_arrow()
+    assert table.delete(of_files, options=options).warnings == ()
+    assert table.delete("id = 'b'", options=options).warnings == ()
+    assert table.count() == 0
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_traces_of_keys_are_reported_without_what_paths_are_made_with(tmp_path, kind):
+    """The report asked for an option of writes, which it did not take."""
+    table, options = timestamp_based(tmp_path, kind, "int64 milliseconds", "yyyy/MM/dd")
+    assert set(table.erasure_report(["a"]).traces.column("key").to_pylist()) == {"a"}
+    if kind == "mor":  # a table that is opened with the options of its writes
+        HudiTable.open(str(tmp_path), options=options).erase(["a"])
+        assert table.read(["id"]).to_arrow()["id"].to_pylist() == ["b"]

@@ -324,7 +324,7 @@ def _as_computed(scan: Scan, options: dict[str, str], *, keyed: bool) -> dict[st
         UnsupportedError: a table where they would not.
     """
     config = scan.snapshot.config
-    why = ""
+    why, remedy = "", "compute the rows with read() and write them with upsert() or insert_overwrite()."
     if not config.populate_meta_fields:
         why = "its files say no record keys"
     elif keyed and not config.record_key_fields:
@@ -335,6 +335,11 @@ def _as_computed(scan: Scan, options: dict[str, str], *, keyed: bool) -> dict[st
         why = "with a global index a key may move between partitions"
     elif config.table_type != MERGE_ON_READ and config.partition_fields and not paths_are_values(scan):
         why = "its partition paths have values of columns in another form"
+        # What read() gives of these columns would be written for their values, or into another partition.
+        remedy = (
+            'compute the rows of read_incremental("000", on_missing="full_scan"), which have the values of the files '
+            "where read() has those of the paths, and write them with upsert()."
+        )
     elif config.table_type == MERGE_ON_READ:
         rule = payload_rule(config.payload_class)
         if rule.against_stored != Order.LATER or rule.fills:
@@ -345,7 +350,7 @@ def _as_computed(scan: Scan, options: dict[str, str], *, keyed: bool) -> dict[st
         raise UnsupportedError(
             f"rows of this table cannot be written as they are computed: {why}",
             table=scan.table_uri,
-            remedy="compute the rows with read() and write them with upsert() or insert_overwrite().",
+            remedy=remedy,
         )
     return options
 

@@ -16,7 +16,7 @@ from hudi_format.keygen.timestamp_based import CONSISTENT
 from hudi_format.merge import payloads
 from hudi_format.merge.ordering import check_comparable
 from hudi_format.merge.payloads import MergeRule
-from hudi_format.model import BaseFile
+from hudi_format.model import BaseFile, WriteStat
 from hudi_format.parquet.footer import read_footer
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
@@ -205,6 +205,27 @@ def about_path_values(spec: KeySpec, table: TableConfig, paths: Iterable[str]) -
         f"Apache Hudi, and read back in another form: {shown}{more}; tables made with {URL_ENCODE}=true have no such "
         "values"
     )
+
+
+def about_unfound(
+    spec: KeySpec, table: TableConfig, operation: str, stats: Iterable[WriteStat], given: Mapping[str, int]
+) -> Iterator[str]:
+    """Warning of a delete of rows that are not there, where reads give other values than files.
+
+    Args:
+        stats: of the files that it wrote.
+        given: numbers of rows to delete, by the partition that was made for them.
+    """
+    dated = [f for f, kind in zip(spec.partition_fields, spec.field_kinds, strict=True) if kind != SIMPLE]
+    if operation != "delete" or table.table_type != "COPY_ON_WRITE" or not dated:
+        return
+    rows, found = sum(given.values()), sum(s.num_deletes for s in stats)
+    if found < rows:
+        yield (
+            f"{rows - found:,} of {rows:,} rows to delete were not found.  Of {', '.join(dated)} read() gives what the "
+            "folders say, from which another partition is made; delete by a filter, or the rows of "
+            'read_incremental("000", on_missing="full_scan"), which have the values of the files'
+        )
 
 
 def dropped_columns(config: WriteConfig, table: TableConfig | None, spec: KeySpec) -> frozenset[str]:

@@ -58,7 +58,7 @@ from hudi_timeline.validation.checks import Checks
 from hudi_timeline.validation.precommit import Validator
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.index_choice import about_left, in_commit, in_properties
-from hudi_timeline.writing.keys import about_path_values, advice
+from hudi_timeline.writing.keys import about_path_values, about_unfound, advice
 from hudi_timeline.writing.latest_slices import LatestSlices, rows_of
 from hudi_timeline.writing.non_blocking import is_blind, refuse_if_order_matters
 from hudi_timeline.writing.null_elements import about_null_elements
@@ -376,6 +376,7 @@ def _finish(
             *plan.warnings,
             *about_null_elements(stats),
             *about_path_values(plan.key_spec, table, (s.partition for s in stats)),
+            *about_unfound(plan.key_spec, table, plan.operation, stats, run.counts),
             *transaction.warnings,
             *more,
         ),

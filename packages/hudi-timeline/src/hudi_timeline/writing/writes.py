@@ -189,6 +189,20 @@ def delete_partitions(
     )  # fmt: skip
 
 
+def _to_delete(scan: Scan) -> pa.Table:
+    """Rows of a scan in the table's types, with null for text of paths that a column of another type has.
+
+    Their keys and partition paths are those that are stored.
+    """
+    rows = scan.to_arrow()
+    if RECORD_KEY not in rows.schema.names:
+        return rows
+    for n, field in enumerate(scan.snapshot.schema.field(f) for f in rows.schema.names[2:]):
+        if rows.schema.field(n + 2).type != field.type:
+            rows = rows.set_column(n + 2, field.name, pa.nulls(rows.num_rows, field.type))
+    return rows
+
+
 def delete_where(
     storage: Storage,
     filter: str | pc.Expression,
@@ -214,7 +228,7 @@ def delete_where(
             scan = scan_of(wanted, filter)
             read_from = ReadRows(scan, lambda: scan_of(wanted, filter))
             return _execute(
-                engine(), storage, "delete", scan.to_arrow(), options, validators, read_from=read_from,
+                engine(), storage, "delete", _to_delete(scan), options, validators, read_from=read_from,
                 dry_run=dry_run, lost=lost, precedence=precedence,
             )  # fmt: skip
 
