@@ -31,8 +31,11 @@ _KEY_GENERATORS = ("HoodieTableMetadataKeyGenerator", "HOODIE_TABLE_METADATA")
 
 
 def key_spec(config: TableConfig) -> KeySpec:
-    """Key settings of the table, also for metadata tables."""
-    return KeySpec((RECORD_KEY_FIELD,), (), "NON_PARTITION") if is_one(config) else config.key_spec()
+    """Key settings of a table's records, without partition paths, also of metadata tables.
+
+    What paths are made of is a write's to say: hoodie.properties does not keep all of it.
+    """
+    return KeySpec((RECORD_KEY_FIELD,), (), "NON_PARTITION") if is_one(config) else config.record_key_spec()
 
 
 def is_one(config: TableConfig) -> bool:

@@ -259,3 +259,21 @@ def test_a_damaged_file_says_nothing_of_its_keys_and_is_named(tmp_path, damage):
     assert refused > len(places) // 2
     file.write_bytes(bytes(len(intact)))
     assert str(file.relative_to(path)) not in table.erasure_report([KEY]).traces.column("path").to_pylist()
+
+
+@pytest.mark.req("NEW-18")
+@pytest.mark.parametrize("generator", ["TimestampBasedKeyGenerator", "CustomKeyGenerator"])
+def test_keys_are_looked_for_without_what_makes_the_paths(tmp_path, generator):
+    """hoodie.properties does not keep the type of timestamps, nor the kinds of partition fields."""
+    made = {
+        "hoodie.datasource.write.keygenerator.class": f"org.apache.hudi.keygen.{generator}",
+        "hoodie.datasource.write.partitionpath.field": "ts:TIMESTAMP" if generator[0] == "C" else "ts",
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyyMMdd",
+    }
+    table = HudiTable.create(tmp_path / "t", SCHEMA, name="t", record_keys=["id"], ordering_fields=["ts"],
+                             options={**QUIET, **made})  # fmt: skip
+    table.upsert([row(KEY, "x", 86_400_000, "v")])
+    report = HudiTable.open(tmp_path / "t").erasure_report([KEY])
+    assert "row" in report.traces.column("what").to_pylist()
+    assert next(s.method for s in report.plan) == "delete"

@@ -340,7 +340,7 @@ def _finder_by_columns(
     Args:
         condition: that all wanted rows meet, on key columns; None for none.
     """
-    spec = metadata_config.key_spec(config) if metadata_config.is_one(config) else config.record_key_spec()
+    spec = metadata_config.key_spec(config)
     fields = list(dict.fromkeys(f.partition(".")[0] for f in config.record_key_fields))
     of_keys = pa.schema([scan.schema.field(n) for n in fields])
 
