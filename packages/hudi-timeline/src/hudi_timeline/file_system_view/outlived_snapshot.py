@@ -238,9 +238,13 @@ def _deleted_since(snapshot: TableSnapshot, now: Timeline) -> list[tuple[str, st
     """Clean instant, partition and name of each deleted file, pending cleans included."""
     seen: set[str] = set()
     out: list[tuple[str, str, str]] | None = None
-    for _ in range(_TRIES):
+    for attempt in range(_TRIES):
         cleans = _new_cleans(snapshot, now)
         try:
+            if attempt:  # listed twice without its plan: nothing is left of it that could be executed
+                cleans = [
+                    c for c in cleans if c.completed or now.has_file(_plan_of(c)) or _has_plan(snapshot, c)
+                ]
             out = [(c.time, *file) for c in cleans for file in _files_of(snapshot, c)]
             break
         except FileNotFoundError:  # completed or archived since
@@ -263,6 +267,15 @@ def _deleted_since(snapshot: TableSnapshot, now: Timeline) -> list[tuple[str, st
     return out
 
 
+def _plan_of(clean: Instant) -> str:
+    return clean.path_in(REQUESTED).rpartition("/")[2]
+
+
+def _has_plan(snapshot: TableSnapshot, clean: Instant) -> bool:
+    """Whether the inflight file of a clean holds its plan, as those of this project do."""
+    return bool(snapshot.storage.read(clean.path))
+
+
 def _files_of(snapshot: TableSnapshot, clean: Instant) -> list[tuple[str, str]]:
     """Partitions and names of the files of a started clean.
 
@@ -277,6 +290,8 @@ def _files_of(snapshot: TableSnapshot, clean: Instant) -> list[tuple[str, str]]:
     if not data:  # of Apache Hudi's; what is to be deleted stands in the requested file
         state, path = REQUESTED, clean.path_in(REQUESTED)
         data = storage.read(path)
+        if not data:  # begun by a writer that died before it had a plan
+            return []
     try:
         return _files_in(parse_action(CLEAN, state, data))
     except CorruptFileError as e:
