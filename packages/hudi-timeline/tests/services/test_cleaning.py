@@ -4,6 +4,7 @@ import gc
 import os
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from serviced_tables import KEEP_2, OFF, SCHEMA, SHORT, files, rows, tree, write
 
@@ -237,3 +238,41 @@ def test_a_plan_that_would_do_harm_is_refused(table, path, change, says):
     if not change.get("newest"):  # the write goes on, and says what is wrong
         result = table.upsert(rows(7), options=KEEP_2)
         assert any(says in w for w in result.warnings)
+
+
+STRAY_POLICIES = [
+    {"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": "1"},
+    {"hoodie.cleaner.commits.retained": "1"},
+]
+
+
+@pytest.mark.parametrize("policy", STRAY_POLICIES, ids=["versions", "commits"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_leftover_of_a_task_is_in_the_place_of_no_file_with_rows(tmp_path, policy, kind, saved):
+    """A file of a completed commit that the commit does not name: no read finds it, so what is older is needed."""
+    schema = pa.schema([("id", pa.string()), ("ts", pa.int64())])
+    off = {"hoodie.table.services.enabled": "false", "hoodie.parquet.small.file.limit": "0"}
+    table = HudiTable.create(tmp_path / "t", schema, name="t", record_keys=["id"], ordering_fields=["ts"],
+                             table_type=kind, options=off)  # fmt: skip
+    table.insert([{"id": "a", "ts": 1}], options=off)
+    table.insert([{"id": "b", "ts": 1}], options=off)
+    file = table.get(["a"], meta_columns=True).column("_hoodie_file_name")[0].as_py()
+    commit = table.upsert([{"id": "b", "ts": 2}], options=off)
+    stray = f"{file.partition('_')[0]}_9-9-9_{commit.instant}.parquet"
+    (tmp_path / "t" / stray).write_bytes((tmp_path / "t" / file).read_bytes())
+    table.upsert([{"id": "b", "ts": 3}], options=off)
+    if saved:
+        table.savepoint(commit)
+        table.upsert([{"id": "a", "ts": 5}, {"id": "b", "ts": 5}], options=off)
+    for ts in (6, 7):
+        table.upsert([{"id": "b", "ts": ts}], options=off)
+        table.clean(options={**off, **policy})
+    want = [{"id": "a", "ts": 5 if saved else 1}, {"id": "b", "ts": 7}]
+    assert sorted(table.read().to_arrow().to_pylist(), key=str) == want
+    if saved:
+        table.restore(commit)
+        assert sorted(table.read().to_arrow().to_pylist(), key=str) == [
+            {"id": "a", "ts": 1},
+            {"id": "b", "ts": 2},
+        ]

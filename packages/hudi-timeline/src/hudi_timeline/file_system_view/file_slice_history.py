@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hudi_format.log.corruption import CommittedRange
-from hudi_format.model import BaseFile, FileSlice, LogFile, join_path
+from hudi_format.model import BaseFile, FileSlice, LogFile, VisibleInstants, join_path
 from hudi_format.storage.protocol import FileInfo
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slices import SliceBuilder, committed_logs, files_by_group
@@ -47,9 +47,7 @@ class FileHistory:
         def counts(file: BaseFile | LogFile) -> bool:
             if isinstance(file, LogFile):
                 return logs and builder.counts(file.instant)
-            # A file of an active commit that the commit does not name is a leftover of a task.
-            stray = file.instant in visible.completed and file.path not in known
-            return file.instant in visible and not stray
+            return file.instant in visible and not _is_stray(file, visible, known)
 
         bases, self._logs = files_by_group(listing, counts)
         self._bases = {group: {b.instant: b for b in own} for group, own in bases.items()}
@@ -65,6 +63,11 @@ class FileHistory:
         bases = {i: b for i, b in self._bases.get(group, {}).items() if time_of(i) < at}
         logs = [f for f in self._logs.get(group, ()) if time_of(f.instant) < at]
         return self._builder.newest(group, bases, logs)
+
+
+def _is_stray(file: BaseFile | LogFile, visible: VisibleInstants, known: Collection[str]) -> bool:
+    """Whether it is a base file of an active commit that the commit does not name: a leftover of a task."""
+    return isinstance(file, BaseFile) and file.instant in visible.completed and file.path not in known
 
 
 # Every file slice of every file group, of completed instants: what the cleaner and savepoints choose among.
@@ -89,10 +92,13 @@ def file_groups(
     Log files are in the slices that reads find them in.
     """
     visible = snapshot.visible()
+    known = snapshot.written().paths
     pending = {i.time for kind in COMPACTIONS for i in snapshot.timeline.pending(kind)}
     open_partitions: set[str] = set()
 
     def counts(file: BaseFile | LogFile) -> bool:
+        if _is_stray(file, visible, known):  # no read finds it: it is in the place of no slice
+            return False
         if file.instant in visible or file.instant in pending:
             return True
         open_partitions.add(file.partition)
