@@ -40,7 +40,7 @@ from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.avro_files import read_record
 from hudi_timeline.timeline.commit_files import FileStat
-from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant, gone_since
+from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant, plan_gone
 from hudi_timeline.timeline.lsm_timeline import history_instants
 
 MERGE_ON_READ = "MERGE_ON_READ"
@@ -447,7 +447,7 @@ def pending_compactions(snapshot: TableSnapshot, *, without: str = "") -> dict[G
         try:
             plan = read_record(storage, "HoodieCompactionPlan", path, instant.time)
         except FileNotFoundError:  # taken back since the listing, or completed and archived
-            raise gone_since(instant, storage.uri) from None
+            raise plan_gone(storage, instant) from None
         except CorruptFileError as e:
             # Deleted, it would take along what was appended to the slices that it began.
             e.remedy = (

@@ -15,7 +15,13 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import total_ordering
 from typing import Protocol, TypeVar
 
-from hudi_format.errors import CorruptFileError, InstantNotFoundError, StaleSnapshotError, UnsupportedError
+from hudi_format.errors import (
+    CorruptFileError,
+    InstantNotFoundError,
+    MissingFileError,
+    StaleSnapshotError,
+    UnsupportedError,
+)
 from hudi_format.file_names import META_DIR
 from hudi_format.storage.protocol import Storage
 from hudi_format.storage.stable_reads import read_whole
@@ -338,4 +344,22 @@ def gone_since(instant: Instant, table: str) -> StaleSnapshotError:
         instant=instant.time,
         file=instant.path,
         remedy="read the table again: the instant was archived or rolled back meanwhile.",
+    )
+
+
+def plan_gone(storage: Storage, instant: Instant) -> MissingFileError:
+    """Error for a pending compaction whose plan is not there, though its inflight file may be."""
+    if instant.state == REQUESTED or storage.info(instant.path) is None:
+        return gone_since(instant, storage.uri)
+    if instant.action == COMPACTION:
+        lost = "the plan of the pending compaction is missing, and with it which slices it began"
+        remedy = (
+            "do not delete the inflight file; restore the plan from a backup, or in a table of version 6 make it anew: "
+            f"`hudi compact repair PATH {instant.time}`."
+        )
+    else:
+        lost = f"the plan of the pending {instant.action} is missing"
+        remedy = f"roll it back: `hudi rollback PATH {instant.time}`."
+    return MissingFileError(
+        lost, table=storage.uri, instant=instant.time, file=instant.path_in(REQUESTED), remedy=remedy
     )

@@ -55,6 +55,7 @@ from hudi_timeline.timeline.instant import (
     Instant,
     instant_path,
     parse_instant_file,
+    plan_gone,
 )
 from hudi_timeline.timeline.instant_generator import request_instant
 from hudi_timeline.transaction.ring_files import delete_rings
@@ -138,9 +139,20 @@ def _keep_if_held(snapshot: TableSnapshot, rollback: str) -> None:
 
 
 def refuse_kind(storage: Storage, instant: Instant) -> None:
-    """Raise UnsupportedError for an instant that is not a write."""
+    """Refuse an instant that a rollback cannot take.
+
+    Raises:
+        UnsupportedError: it is not a write.
+        MissingFileError: a compaction whose plan is gone.
+    """
     undone = {*WRITE_ACTIONS, LOG_COMPACTION}
-    if instant.action in undone or (instant.action == COMPACTION and instant.state == INFLIGHT):
+    if instant.action == COMPACTION and instant.state == INFLIGHT:
+        if (
+            storage.info(instant.path_in(REQUESTED)) is None
+        ):  # nothing would say any more which slices it began
+            raise plan_gone(storage, instant)
+        return
+    if instant.action in undone:
         return
     remedy = "`hudi timeline` lists the writes."
     if instant.action == COMPACTION:

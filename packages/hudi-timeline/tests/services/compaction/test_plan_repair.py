@@ -104,6 +104,36 @@ def test_a_plan_that_cannot_be_read_is_made_anew_for_what_was_written_since(made
     assert made.table.verify(deep=True) == []
 
 
+@pytest.mark.parametrize("written", [True, False])
+def test_a_plan_that_is_gone_is_made_anew_and_its_inflight_file_stays_until_then(tmp_path, written):
+    table = TableBuilder(open_storage(str(tmp_path / "t")), table_type="MERGE_ON_READ")
+    table.commit("first", table.base("first", {"a": 1, "c": 3}))
+    table.commit("second", table.log("second", {"a": 10}))
+    plan = table.instants["plan"] = table.table.compact(mode="schedule").scheduled
+    want = {"a": 10, "c": 3}
+    if written:
+        table.instants["beside"] = str(int(plan) + 1)
+        table.commit("beside", table.log("beside", {"a": 100}, on="plan"))
+        want["a"] = 100
+    table.storage.create(table.path_of(plan, COMPACTION, INFLIGHT), b"")
+    table.storage.delete(table.path_of(plan, COMPACTION, REQUESTED))
+    for act in (
+        lambda: rows(table),
+        lambda: table.table.compact(),
+        lambda: table.table.rollback(plan),
+        lambda: table.table.validate_compaction(plan),
+    ):
+        with pytest.raises(MissingFileError, match="hudi compact repair") as e:
+            act()
+        assert e.value.file == table.path_of(plan, COMPACTION, REQUESTED)
+    assert table.table.repair_compaction(plan, dry_run=True).gone is not written
+    assert table.table.repair_compaction(plan).gone is not written
+    assert rows(table) == want
+    assert table.table.compact().executed
+    assert rows(table, query="read_optimized") == want
+    assert table.table.verify(deep=True) == []
+
+
 def test_a_file_group_that_a_plan_forgot_and_that_was_written_to_comes_back_into_it(made):
     plan = made.at("plan")
     change(made, lambda operations: (operations.sort(key=lambda o: o["fileId"]), drop_first(operations)))

@@ -49,8 +49,8 @@ from hudi_timeline.timeline.instant import (
     LOG_COMPACTION,
     REQUESTED,
     Instant,
-    gone_since,
     parse_instant,
+    plan_gone,
 )
 from hudi_timeline.transaction.conflict_resolution import clustered_groups
 
@@ -156,7 +156,7 @@ def planned_groups(storage: Storage, compactions: Iterable[Instant]) -> set[Grou
         try:
             plan = read_record(storage, "HoodieCompactionPlan", instant.path_in(REQUESTED), instant.time)
         except FileNotFoundError:
-            raise gone_since(instant, storage.uri) from None
+            raise plan_gone(storage, instant) from None
         for operation in plan.get("operations") or ():
             groups.add((operation.get("partitionPath") or "", operation.get("fileId") or ""))
     return groups

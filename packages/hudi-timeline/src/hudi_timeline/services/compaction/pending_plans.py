@@ -30,7 +30,7 @@ from hudi_timeline.services.compaction.compaction_planner import PLAN_VERSION, o
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan, parse_action
 from hudi_timeline.timeline.active_timeline import Timeline
-from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant, gone_since
+from hudi_timeline.timeline.instant import COMPACTION, REQUESTED, Instant, plan_gone
 from hudi_timeline.transaction.rollback_guard import refuse_alive
 
 _REPAIR = "plan its file groups anew, with the files that they have (`hudi compact repair`)"
@@ -146,7 +146,7 @@ def read_pending(storage: Storage, instant: Instant) -> PendingPlan:
         assert isinstance(plan, CompactionPlan)
         return PendingPlan(instant, _checked(plan, instant.time), data)
     except FileNotFoundError:
-        raise gone_since(instant, storage.uri) from None
+        raise plan_gone(storage, instant) from None
     except (CorruptFileError, UnsupportedError) as e:
         raise e.at(table=storage.uri, instant=instant.time, file=path) from None
 

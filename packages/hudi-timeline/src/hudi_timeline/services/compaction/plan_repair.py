@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from hudi_format.errors import (
     CorruptFileError,
     MissingFileError,
+    StaleSnapshotError,
     UnsupportedError,
 )
 from hudi_format.file_names import parse_log_file
@@ -108,10 +109,13 @@ def repair(
         result = _repaired(snapshot, pending, config, accept_missing)
         if not result.rewritten:
             return result
-        snapshot = rolled_back(snapshot, pending)
         plan = _plan_of(snapshot, pending)[0]
         extra = {} if plan is None else plan.extra
         made = CompactionPlan(result.operations, extra, version=PLAN_VERSION)
+        if storage.info(pending.path_in(REQUESTED)) is None:
+            # The inflight file alone says that log files begin slices of the plan: it stays until another says it.
+            replace_plan(context, pending, made)
+        snapshot = rolled_back(snapshot, pending)
         if made:
             _check(snapshot, PendingPlan(pending, made, b""))
         replace_plan(context, pending, made or None)
@@ -123,6 +127,10 @@ def _plan_of(snapshot: TableSnapshot, pending: Instant) -> tuple[CompactionPlan 
     """The plan as it stands, None where it cannot be read; and whether it is one that can be followed."""
     try:
         return read_pending(snapshot.storage, pending).plan, True
+    except StaleSnapshotError:
+        raise
+    except MissingFileError:
+        return None, False
     except CorruptFileError:
         pass
     try:
