@@ -176,6 +176,7 @@ def test_arbitrary_bytes_are_an_error_or_a_commit(junk):
         b"{}",
         b'{"partitionToWriteStatz": {}, "operationType": "UPSERT"}',
         b'{"partitionToWriteStats": {"p": [{"fileId": "f", "pbth": "p/f"}]}}',
+        b'{"partitionToWriteStats": {"p": [{"fileId": null, "path": "p/f"}]}}',
         b'{"partitionToWriteStats": {"p": [{"fileIe": "f", "path": "p/f"}]}}',
         b"[" * 100_000,
         # Places that are not below the table, or that no system has a name for.

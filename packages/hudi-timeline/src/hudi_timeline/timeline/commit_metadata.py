@@ -207,6 +207,8 @@ def _check_whole(top: Mapping[str, object], path: str) -> None:
     for partition, entries in stats.items():
         for entry in entries if isinstance(entries, list) else ():
             lost = [n for n in ("fileId", "path") if isinstance(entry, dict) and n not in entry]
+            if not lost and isinstance(entry, dict) and entry["fileId"] is None and entry["path"]:
+                lost = ["fileId"]  # a range of commits would take its rows for those of another file group
             if lost:
                 raise _corrupt(
                     f"a statistic of partitionToWriteStats[{partition!r}] has no {lost[0]}", path, 0
