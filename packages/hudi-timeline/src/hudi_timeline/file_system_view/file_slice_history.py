@@ -34,7 +34,7 @@ class FileHistory:
             without: the instant of a pending compaction whose plan is not gone by.
         """
         visible = snapshot.visible()
-        known = snapshot.written().paths
+        known = _named(snapshot)
         self.compactions = frozenset(i.time for i in snapshot.timeline.pending(COMPACTION))
         builder = self._builder = SliceBuilder.of(snapshot, logs=logs, without=without)
         ranges = committed_logs(snapshot)[0] if logs else {}
@@ -65,6 +65,14 @@ class FileHistory:
         return self._builder.newest(group, bases, logs)
 
 
+def _named(snapshot: TableSnapshot) -> Collection[str]:
+    """Paths of base files that active commits name, of those after the snapshot's instant too.
+
+    Files of later instants are no leftovers: they end the slices before them.
+    """
+    return (snapshot if snapshot.as_of is None else snapshot.at(None)).written().paths
+
+
 def _is_stray(file: BaseFile | LogFile, visible: VisibleInstants, known: Collection[str]) -> bool:
     """Whether it is a base file of an active commit that the commit does not name: a leftover of a task."""
     return isinstance(file, BaseFile) and file.instant in visible.completed and file.path not in known
@@ -92,7 +100,7 @@ def file_groups(
     Log files are in the slices that reads find them in.
     """
     visible = snapshot.visible()
-    known = snapshot.written().paths
+    known = _named(snapshot)
     pending = {i.time for kind in COMPACTIONS for i in snapshot.timeline.pending(kind)}
     open_partitions: set[str] = set()
 
