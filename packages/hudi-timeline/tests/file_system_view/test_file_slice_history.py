@@ -35,7 +35,7 @@ def snapshot(tmp_path):
     """A table of version 6 with completed instants 1 to 4, a pending compaction 5 and a pending write 6."""
     made = MadeTable(tmp_path / "t", pa.schema([(n, pa.string()) for n in SCHEMA_FIELDS]))
     for n in range(1, 5):
-        made.commit(at(n), {})
+        made.complete(at(n), [made.base_file(at(n), "p", "f", [], token="0-0-0")])
     made.instant_file(f"{at(5)}.compaction.requested")
     made.instant_file(f"{at(6)}.commit.requested")
     storage = LocalStorage(str(made.path))
@@ -65,6 +65,18 @@ def test_a_slice_has_its_base_file_logs_and_captured_changes_the_newest_slice_fi
 def test_both_base_files_of_a_task_that_was_tried_twice_are_in_its_slice(snapshot):
     found, _ = groups(snapshot, base(1), base(1, "0-1-1"))
     assert found == {GROUP: [Slice(at(1), (base(1), base(1, "0-1-1")), True)]}
+
+
+def test_a_leftover_alone_is_no_slice(snapshot):
+    """Of a group that its commit did not write."""
+    found, open_partitions = groups(snapshot, base(1), "g_1-1-1_" + base(2).rpartition("_")[2])
+    assert {g: [s.names for s in slices] for g, slices in found.items()} == {GROUP: [(base(1),)]}
+    assert open_partitions == set()
+
+
+def test_a_snapshot_of_an_earlier_instant_knows_the_files_of_later_ones(snapshot):
+    found, _ = groups(snapshot.at(at(1)), base(1), log(1), base(2), log(2))
+    assert [s.names for s in found[GROUP]] == [(log(2), base(2)), (log(1), base(1))]
 
 
 def test_a_log_that_is_named_after_its_own_commit_keeps_the_base_file_that_it_changes(snapshot):

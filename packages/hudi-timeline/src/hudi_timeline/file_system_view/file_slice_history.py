@@ -105,8 +105,6 @@ def file_groups(
     open_partitions: set[str] = set()
 
     def counts(file: BaseFile | LogFile) -> bool:
-        if _is_stray(file, visible, known):  # no read finds it: it is in the place of no slice
-            return False
         if file.instant in visible or file.instant in pending:
             return True
         open_partitions.add(file.partition)
@@ -116,7 +114,14 @@ def file_groups(
     groups: dict[Group, list[Slice]] = {}
     for group in {**bases, **logs}:
         begun: dict[str, list[str]] = {}
-        for base in bases.get(group, ()):
+        own = bases.get(group, ())
+        named = {b.instant for b in own if not _is_stray(b, visible, known)}
+        if own and not named and group not in logs:
+            continue
+        for base in own:
+            # What a task left goes with the file of the try that was committed; alone it is no slice: no read finds it.
+            if base.instant not in named:
+                continue
             begun.setdefault(base.instant, []).append(base.name)
         attached = builder.attached(group, begun, logs.get(group, ()))
         groups[group] = [
