@@ -138,10 +138,7 @@ def erasure_report(
             table=storage.uri,
             remedy="delete rows by a filter, and clean.",
         )
-    # Keys alone are looked for: what paths are made with is an option of writes, which no report needs.
-    spec = config.record_key_spec() if config.record_key_fields else None
-    if metadata_config.is_one(config):
-        spec = metadata_config.key_spec(config)
+    spec = metadata_config.key_spec(config) if config.record_key_fields else None
     given = key_texts(keys, config, snapshot.schema).drop_null()
     if "" in given.to_pylist():
         raise RecordKeyError(
