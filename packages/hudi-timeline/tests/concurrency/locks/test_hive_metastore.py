@@ -133,3 +133,32 @@ def test_an_answer_without_a_number_is_an_error_in_words(metastore, monkeypatch,
     monkeypatch.setattr(metastore, "call", lambda method, argument: answer if method == "lock" else {})
     with pytest.raises(LockError, match="no number"):
         lock().try_acquire()
+
+
+def test_who_stands_farther_back_asks_less_often_and_the_whole_queue_is_looked_at_once_a_second(metastore):
+    clock, slept = [0.0], []
+    waiting = [lock() for _ in range(4)]
+    for made in waiting:
+        made._clock = lambda: clock[0]
+        made._pause = slept.append
+    assert waiting[0].try_acquire()
+    assert not any(w.try_acquire() for w in waiting[1:])
+    for made in waiting[1:]:
+        made.wait_for_turn(600)
+    assert slept == pytest.approx([0.05, 0.1, 0.15])
+    waiting[3].wait_for_turn(0.01)
+    assert slept[-1] == 0.01
+    metastore.asked.clear()
+    for _ in range(9):
+        clock[0] += 0.1
+        assert not waiting[3].try_acquire()
+    assert metastore.asked == ["check_lock"] * 9
+    waiting[1].release()
+    clock[0] += 0.2
+    assert not waiting[3].try_acquire()
+    assert metastore.asked[-1] == "show_locks"
+    waiting[3].wait_for_turn(600)
+    assert slept[-1] == pytest.approx(0.1), "one less stands before it"
+    for made in waiting:
+        made.release()
+    assert metastore.locks == {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import getpass
 import logging
+import math
 import os
 import re
 import socket
@@ -46,8 +47,11 @@ log = logging.getLogger("hudi")
 
 _URI = re.compile(r"thrift://(\[[0-9A-Fa-f:.]+\]|[^:/\s\[\]]+):(\d{1,5})/?\Z")
 _TIMEOUT_S = 60
-# The service tells nobody that it is his turn: how often those who wait ask.
-_TURN_S = 0.05
+# The service tells nobody that it is his turn, so those who wait ask: the first in the queue so often, the others the
+# rarer the farther back they stand.  Each answer takes the service a transaction of its database; asked by many at
+# once, one that keeps its locks in Derby ends up giving no answers at all.
+_TURN_S, _LONGEST_TURN_S = 0.05, 1.0
+_LOOK_S = 1.0  # how often those who wait look at the whole queue
 _LONGEST_S = 120  # after which a request that is not answered is not sent again
 _TRIES_TO_GIVE_BACK = 2  # what was done under the lock is done: nobody waits long for its end
 
@@ -88,6 +92,8 @@ class HiveMetastoreLock:
         self._id = 0
         self._held = False
         self._renewal: Renewal | None = None
+        self._ahead = 0  # in the queue
+        self._looked = -math.inf
 
     @property
     def name(self) -> str:
@@ -185,7 +191,7 @@ class HiveMetastoreLock:
         return True
 
     def wait_for_turn(self, seconds: float) -> None:
-        time.sleep(min(seconds, _TURN_S))
+        self._pause(min(seconds, _LONGEST_TURN_S, _TURN_S * max(self._ahead, 1)))
 
     def _take(self) -> bool:
         try:
@@ -205,7 +211,8 @@ class HiveMetastoreLock:
         if state != _WAITING:
             self._id = 0
             return False
-        self._free_from_the_dead()
+        if self._clock() - self._looked >= _LOOK_S:
+            self._look_at_queue()
         return False
 
     def _enqueue(self) -> Answer:
@@ -257,15 +264,19 @@ class HiveMetastoreLock:
             raise self._no_answer(str(e)) from None
         return found is not None and found[_ID] == self._id
 
-    def _free_from_the_dead(self) -> None:
-        """Give back what processes of this machine hold that are no more."""
+    def _look_at_queue(self) -> None:
+        """Count who stands before us, and give back what processes of this machine hold that are no more."""
+        self._looked = self._clock()
         try:
             shown = self._shown()
         except ThriftError:
             return  # they are given up in time
+        self._ahead = 0
         for lock in shown:
             if is_dead(process_in(_text(lock.get(_SHOWN_AGENT)))):
                 self._unlock(lock[_SHOWN_ID])
+            elif lock[_SHOWN_ID] < self._id:
+                self._ahead += 1
 
     def _unlock(self, number: int, tries: int | None = None) -> bool:
         """Give a lock back; returns whether it was there."""
@@ -319,6 +330,7 @@ class HiveMetastoreLock:
             log.warning("%s could not be given back and is given up in time: %s", self.name, e)
         finally:
             self._id, self._agent, self._held = 0, "", False
+            self._ahead, self._looked = 0, -math.inf
             if self._owned.here:
                 self._disconnect()
             self._threads.release()
