@@ -124,6 +124,34 @@ def test_arrow_says_the_same_of_every_golden_base_file(version: str) -> None:
     assert compared > 50
 
 
+def test_a_chunk_holds_one_value_only_where_nulls_and_bounds_say_so() -> None:
+    columns = {
+        "one": pa.array([7, 7]), "two": pa.array([7, 8]), "null": pa.nulls(2, pa.int64()), "some": pa.array([7, None]),
+        "text": pa.array(["a", "a"]),
+    }  # fmt: skip
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    (group,) = row_groups(_footer(sink.getvalue()))
+
+    def holds(name: str, value: object) -> bool:
+        return group.columns[name].holds_only(pa.scalar(value, columns[name].type), group.num_rows)
+
+    assert holds("one", 7)
+    assert holds("null", None)
+    assert holds("text", "a")
+    for name, value in [
+        ("one", 8),
+        ("one", None),
+        ("two", 7),
+        ("null", 7),
+        ("some", 7),
+        ("some", None),
+        ("text", "b"),
+    ]:
+        assert not holds(name, value), (name, value)
+    assert not replace(group.columns["one"], nulls=None).holds_only(pa.scalar(7), 2)
+
+
 def test_text_in_long_runs_is_worth_a_dictionary() -> None:
     n = 40_000
     rows = pa.table(

@@ -77,6 +77,17 @@ class ColumnChunk:
         low, high = _scalar(self.low, kind), _scalar(self.high, kind)
         return None if low is None or high is None else (low, high)
 
+    def holds_only(self, value: pa.Scalar, rows: int) -> bool:
+        """Whether all of these rows surely have one value, by nulls and bounds alone."""
+        if self.nulls is None or self.nulls != (0 if value.is_valid else rows):
+            return False
+        if not value.is_valid:
+            return True
+        if pa.types.is_string(value.type):  # bounds of which may be cut
+            return bool(self.low == self.high == value.as_py().encode())
+        bounds = self.bounds(value.type)
+        return bounds is not None and bool(bounds[0] == bounds[1] == value)
+
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:

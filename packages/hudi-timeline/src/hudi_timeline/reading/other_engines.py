@@ -26,7 +26,7 @@ from hudi_format.keygen.partition_path import lacks_column
 from hudi_format.parquet.arrow_file import has_arrow_schema
 from hudi_format.parquet.float_bounds import without_float_bounds
 from hudi_format.parquet.footer import footer_bytes, open_parquet, reading, schema_part
-from hudi_format.parquet.row_groups import ColumnChunk, row_groups
+from hudi_format.parquet.row_groups import row_groups
 from hudi_format.storage.local import LocalStorage
 from hudi_format.storage.parallel import side_by_side
 from hudi_timeline.reading.plan import BATCH_ROWS
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 _BYTES_AT_ONCE = 256 << 20
 # Types of columns in Polars, by schema.
 _TYPES: dict[pa.Schema, polars.Schema] = {}
+# The same in DuckDB, as text.
+_TYPES_IN_DUCKDB: dict[pa.Schema, list[str]] = {}
+# Forms of files by what is asked of them and the part of their footers that has the schema.
+_FORMS: dict[tuple[object, ...], dict[bytes, str | None]] = {}
 # Files, which never change, that Polars does not read: they have a column in another type than their scan.
 _REFUSED: set[tuple[str, tuple[str, ...], pa.Schema]] = set()
 _SCHEMAS = 256
@@ -208,9 +212,13 @@ def _refused_key(scan: Scan, paths: Sequence[str]) -> tuple[str, tuple[str, ...]
 
 
 def _note_refused(scan: Scan, paths: Sequence[str]) -> None:
-    if len(_REFUSED) >= _SCHEMAS:
-        _REFUSED.clear()
+    _make_room(_REFUSED)
     _REFUSED.add(_refused_key(scan, paths))
+
+
+def _make_room(remembered: set[Any] | dict[Any, Any]) -> None:
+    if len(remembered) >= _SCHEMAS:
+        remembered.clear()
 
 
 def _types_in_polars(schema: pa.Schema) -> polars.Schema:
@@ -219,8 +227,7 @@ def _types_in_polars(schema: pa.Schema) -> polars.Schema:
     if found is None:
         import polars
 
-        if len(_TYPES) >= _SCHEMAS:
-            _TYPES.clear()
+        _make_room(_TYPES)
         found = _TYPES[schema] = polars.DataFrame(schema.empty_table()).schema
     return found
 
@@ -441,20 +448,49 @@ def _own_scan(
         return None
     if len({n.lower() for n in names}) < len(names):
         return None
-    # No row, and the types that rows have by way of Arrow.  As a part of every relation that is made of this one it
-    # keeps the scan, for which cleanings spare the files.
-    handler = fs.PyFileSystem(_TableFiles(scan))
-    none = connection.from_arrow(
-        ds.FileSystemDataset([], scan.schema, ds.ParquetFileFormat(), filesystem=handler)
-    )
     import duckdb
 
+    # DuckDB finds it by the name of the variable.
+    hudi_scan_of_these_files = _NoRows.of(scan)
+    listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+    none = ", ".join(["none"] * len(names))
     try:
-        rows = connection.read_parquet(paths, hive_partitioning=False)
-        rows = rows.project(_with_nan(scan.schema, names))
-    except duckdb.Error:  # such as that of a connection that may not open files
+        # One statement: for each relation on top of another DuckDB opens a file anew.
+        rows = connection.sql(
+            f"SELECT {_with_nan(scan.schema, names)} FROM read_parquet([{listed}], hive_partitioning = false) "
+            f"UNION ALL SELECT {none} FROM hudi_scan_of_these_files"
+        )
+    except duckdb.Error:  # such as that of a connection that may not open files, or look at variables
         return None
-    return rows.union(none) if rows.types == none.types and rows.columns == none.columns else None
+    del hudi_scan_of_these_files
+    same = list(map(str, rows.types)) == _types_in_duckdb(scan.schema, connection)
+    return rows if same and rows.columns == names else None
+
+
+class _NoRows(ds.InMemoryDataset):  # type: ignore[misc]
+    """An empty dataset that has a scan, for which cleanings spare the files.
+
+    DuckDB keeps it with every relation and result that is made of it.  Its column has no type, and so changes no types
+    of a union; literal nulls would be left out of a plan with all that keeps the scan of a stream of results.
+    """
+
+    scan: Scan
+
+    @classmethod
+    def of(cls, scan: Scan) -> _NoRows:
+        made = cls(pa.table({"none": pa.nulls(0)}))
+        made.scan = scan
+        return made
+
+
+def _types_in_duckdb(schema: pa.Schema, connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """The types that columns have in DuckDB by way of Arrow."""
+    found = _TYPES_IN_DUCKDB.get(schema)
+    if found is None:
+        _make_room(_TYPES_IN_DUCKDB)
+        types = connection.from_arrow(schema.empty_table()).types
+        found = _TYPES_IN_DUCKDB[schema] = list(map(str, types))
+    return found
 
 
 def _refused(scan: Scan, why: str) -> UnsupportedError:
@@ -472,13 +508,13 @@ class _Forms:
     """Forms of the columns of a scan's files, checked against the scan.
 
     Footers with the same schema have the same form, and most files of a table have the same schema: Arrow is asked for
-    the first of them only.
+    the first of them only, of all scans that ask for the same columns.
     """
 
     def __init__(self, scan: Scan, *, footers: bool) -> None:
         self._scan = scan
         self._footers = footers
-        self._known: dict[bytes, str | None] = {}
+        self._asked: dict[tuple[object, ...], dict[bytes, str | None]] = {}
 
     def checked(self, task: ReadTask) -> tuple[str | None, bytes | None]:
         """The form in which a file has the columns that are asked for, and its footer as `_Files` has it.
@@ -494,11 +530,13 @@ class _Forms:
             with reading(storage, task.path), storage.open_input(task.path) as source:
                 footer = footer_bytes(source)
                 other = _unlike_path(footer, task.constants)
-                form = next((f for s, f in list(self._known.items()) if footer[: len(s)] == s), ...)
+                known = self._known(task)
+                form = next((f for s, f in list(known.items()) if footer[: len(s)] == s), ...)
                 if has_arrow_schema(footer):
                     form = self._form(task)
                 elif form is ...:
-                    form = self._known[schema_part(footer)] = self._form(task)
+                    _make_room(known)
+                    form = known[schema_part(footer)] = self._form(task)
                 odd = self._footers and any(map(_has_floats, task.needed.types))
                 unbound = without_float_bounds(footer, task.path) if odd else None
         except (CorruptFileError, UnsupportedError) as e:
@@ -506,6 +544,14 @@ class _Forms:
         if other:
             raise _refused(self._scan, f"{task.path} has another value of {other} than its partition path")
         return form, unbound
+
+    def _known(self, task: ReadTask) -> dict[bytes, str | None]:
+        told = () if task.constants is None else tuple(task.constants.schema.names)
+        if (task.held, told) not in self._asked:
+            _make_room(_FORMS)
+            asked = (tuple(self._scan.schema.names), task.needed, task.held, told)
+            self._asked[task.held, told] = _FORMS.setdefault(asked, {})
+        return self._asked[task.held, told]
 
     def _form(self, task: ReadTask) -> str | None:
         names = self._scan.schema.names
@@ -545,21 +591,9 @@ def _unlike_path(footer: memoryview, constants: pa.RecordBatch | None) -> str:
     for group in row_groups(footer, told) if told else ():
         for name, value in told.items():
             found = group.columns.get(name)
-            if found is not None and not _holds_only(found, value, group.num_rows):
+            if found is not None and not found.holds_only(value, group.num_rows):
                 return name
     return ""
-
-
-def _holds_only(chunk: ColumnChunk, value: pa.Scalar, rows: int) -> bool:
-    """Whether a chunk surely has one value in all rows."""
-    if chunk.nulls is None or chunk.nulls != (0 if value.is_valid else rows):
-        return False
-    if not value.is_valid:
-        return True
-    if pa.types.is_string(value.type):  # bounds of which may be cut
-        return bool(chunk.low == chunk.high == value.as_py().encode())
-    bounds = chunk.bounds(value.type)
-    return bounds is not None and bool(bounds[0] == bounds[1] == value)
 
 
 __all__ = ["PolarsSource", "dataset_of", "paths_are_values", "relation_of"]
