@@ -13,12 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_format.errors import (
-    CorruptFileError,
+    HudiError,
     MissingColumnError,
     MissingFileError,
     OptionError,
     SchemaError,
     TableExistsError,
+    UnsupportedError,
 )
 from hudi_timeline import HudiTable
 from hudi_timeline.cli.main import main
@@ -132,7 +133,7 @@ def _hudi(base):
     ("spoil", "where", "error"),
     [
         (_other_folders, None, SchemaError),
-        (_text, None, CorruptFileError),
+        (_text, None, UnsupportedError),
         (_type, None, SchemaError),
         (_twice, None, SchemaError),
         (_hudi, None, OptionError),
@@ -208,6 +209,32 @@ def test_files_that_are_no_csv_make_no_table(tmp_path, text):
     with pytest.raises(SchemaError, match="no CSV"):
         imported(file, tmp_path / "t")
     assert not (tmp_path / "t" / ".hoodie" / "hoodie.properties").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message", "remedy"),
+    [
+        (
+            "rows.csv",
+            "id;v\n1;2\n",
+            "the only column of the CSV file is 'id;v'",
+            "ParseOptions(delimiter=';')",
+        ),
+        ("rows.csv", "id\tv\n1\t2\n", "values have '\\\\t' between them", r"ParseOptions(delimiter='\t')"),
+        ("rows.ndjson", '{"id": 1}\n', "is no Parquet, and is not named .csv", "polars.read_ndjson(file)"),
+        ("rows.csv.gz", "id,v\n1,2\n", "is no Parquet, and is not named .csv", "write_hudi()"),
+    ],
+)
+def test_files_of_other_forms_are_told_from_damaged_ones(tmp_path, name, text, message, remedy):
+    """A name that Avro does not allow was to be changed, and the file to be replaced by a whole one."""
+    (tmp_path / name).write_text(text)
+    with pytest.raises(HudiError, match=message) as e:
+        import_parquet(
+            str(tmp_path / name), str(tmp_path / "t"), {"hoodie.datasource.write.recordkey.field": "id"}
+        )
+    assert remedy in e.value.remedy
+    assert e.value.file == name
+    assert not (tmp_path / "t").exists()
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ Source: HDFSParquetImporter of Apache Hudi 0.15; FAQ, "How do I migrate my data 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,7 +30,14 @@ import pyarrow as pa
 import pyarrow.csv as csv
 import pyarrow.types as pt
 
-from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, OptionError, SchemaError
+from hudi_format.errors import (
+    CorruptFileError,
+    HudiError,
+    MissingFileError,
+    OptionError,
+    SchemaError,
+    UnsupportedError,
+)
 from hudi_format.file_names import META_DIR
 from hudi_format.keygen.partition_path import HIVE_DEFAULT
 from hudi_format.parquet.arrow_file import as_instants, has_int96
@@ -46,6 +54,12 @@ from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
 from hudi_timeline.writing.result import CommitResult
 from hudi_timeline.writing.write_plan import APPEND, ERROR
+
+# Ends of names that Parquet files do not have.
+_OTHER_FORMS = (
+    *(".json", ".jsonl", ".ndjson", ".tsv", ".txt", ".arrow", ".feather", ".orc", ".avro", ".xls", ".xlsx"),
+    *(".gz", ".zip", ".bz2", ".zst", ".db", ".sqlite"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +174,7 @@ def _reading_csv(
             storage.open_input(path) as source,
             csv.open_csv(source, csv.ReadOptions(block_size=1 << 20), convert_options=convert) as reader,
         ):
+            _refuse_other_separators(reader.schema.names, storage, path)
             yield reader
     except UnicodeDecodeError:
         raise _no_utf8(storage, path, "the names of its columns are no text in UTF-8") from None
@@ -172,6 +187,22 @@ def _reading_csv(
             file=path,
             remedy="correct it, or read it with pyarrow.csv and the types that it has, and write the result.",
         ) from None
+
+
+def _refuse_other_separators(names: Sequence[str], storage: Storage, path: str) -> None:
+    """Refuse a CSV file of one column whose name is those of several.
+
+    Raises:
+        SchemaError: it is.
+    """
+    if len(names) == 1 and (separator := re.search(r"[;\t|]", names[0])):
+        raise SchemaError(
+            f"the only column of the CSV file is {names[0]!r}: its values have {separator[0]!r} between them, not ','",
+            table=storage.uri,
+            file=path,
+            remedy=f"read it with pyarrow.csv and ParseOptions(delimiter={separator[0]!r}), and write the result with "
+            "write_hudi().",
+        )
 
 
 def _no_utf8(storage: Storage, path: str, reason: str) -> SchemaError:
@@ -189,6 +220,14 @@ def _reading_parquet(storage: Storage, path: str) -> Iterator[None]:
     try:
         yield
     except CorruptFileError as e:
+        if path.lower().endswith(_OTHER_FORMS):
+            raise UnsupportedError(
+                "the file is no Parquet, and is not named .csv: files of other forms are not imported",
+                table=storage.uri,
+                file=path,
+                remedy="read it with a library that knows its form, e.g. polars.read_ndjson(file), and give the frame "
+                "to write_hudi(); or name the files to take by a pattern: 'orders/2024-*.parquet'.",
+            ) from None
         e.remedy = "replace the file by a whole one, or name the files to take by a pattern: 'orders/2024-*.parquet'."
         raise
 
