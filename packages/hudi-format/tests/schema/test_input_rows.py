@@ -9,8 +9,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import SchemaError
-from hudi_format.schema.input_rows import as_reader, types_are_guessed
+from hudi_format.errors import MissingColumnError, SchemaError
+from hudi_format.schema.input_rows import as_reader, telling_the_index, types_are_guessed
 
 ROWS = [{"id": "a", "n": 1}, {"id": "b", "n": None}]
 TABLE = pa.Table.from_pylist(ROWS)
@@ -98,6 +98,28 @@ def test_a_path_is_told_what_opens_it(data):
 def test_what_makes_no_table_is_told_with_its_place(data, message):
     with pytest.raises(SchemaError, match=message):
         as_reader(data)
+
+
+@pytest.mark.parametrize(
+    ("column", "message", "remedy"),
+    [
+        (pd.arrays.SparseArray([0, 1]), "column v is sparse", "to_dense()"),
+        (np.array([1j, 2j]), "column v holds complex numbers", "real and imaginary"),
+    ],
+)
+def test_columns_of_pandas_that_arrow_does_not_have_are_named(column, message, remedy):
+    with pytest.raises(SchemaError, match=message) as e:
+        as_reader(pd.DataFrame({"id": [1, 2], "v": column}))
+    assert remedy in e.value.remedy
+    assert e.value.details["column"] == "v"
+
+
+def test_a_column_that_is_the_index_of_a_frame_is_found_there():
+    frame = pd.DataFrame({"v": [1]}, index=pd.MultiIndex.from_tuples([("a", 1)], names=["id", "city"]))
+    for data, missing, found in ((frame, "city", True), (frame, "v", False), ({"v": [1]}, "city", False)):
+        with pytest.raises(MissingColumnError) as e, telling_the_index(data):
+            raise MissingColumnError("no column", remedy="add the column.", column=missing)
+        assert ("reset_index()" in e.value.remedy) is found
 
 
 @pytest.mark.parametrize(

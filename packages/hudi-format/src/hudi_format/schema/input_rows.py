@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, time
 from pathlib import PurePath
 from typing import Any, TypeGuard
@@ -22,7 +23,7 @@ from hudi_format.arrow.input import (
     refuse_closed,
     source_failed,
 )
-from hudi_format.errors import HudiError, SchemaError
+from hudi_format.errors import HudiError, MissingColumnError, SchemaError
 from hudi_format.schema.casts import is_any_list
 from hudi_format.schema.python_values import alike, unlike
 
@@ -40,6 +41,18 @@ def types_are_guessed(data: object) -> bool:
     return (
         isinstance(data, (list, tuple, dict, Iterator)) or type(data).__module__.partition(".")[0] == "pandas"
     )
+
+
+@contextmanager
+def telling_the_index(data: object) -> Iterator[None]:
+    """A block whose error about a missing column says if it is the index of a pandas frame."""
+    try:
+        yield
+    except MissingColumnError as e:
+        levels = getattr(getattr(data, "index", None), "names", ())
+        if type(data).__module__.partition(".")[0] == "pandas" and e.details.get("column") in list(levels):
+            e.remedy = "it is the index of the frame, which is no column of rows: give frame.reset_index()."
+        raise
 
 
 def _are_batches(data: object) -> TypeGuard[list[pa.RecordBatch]]:
@@ -188,7 +201,23 @@ def _unreadable(data: object) -> SchemaError:
 
 
 def _frame(frame: Any, known: Callable[[], pa.Schema | None] | None) -> pa.Table:
-    """A pandas DataFrame's columns without its index."""
+    """A pandas DataFrame's columns without its index.
+
+    Raises:
+        SchemaError: a column in a form that Arrow does not have.
+    """
+    for name, kind in frame.dtypes.items():
+        is_sparse = str(kind).startswith("Sparse[")
+        if is_sparse or getattr(kind, "kind", "") == "c":
+            what = "is sparse" if is_sparse else "holds complex numbers"
+            way = (
+                f"give frame[{name!r}].sparse.to_dense()."
+                if is_sparse
+                else "give real and imaginary parts as columns."
+            )
+            raise SchemaError(
+                f"column {name} {what}, which Arrow does not have", remedy=way, column=str(name)
+            )
     times = Counter(frame.columns)
     objects = [
         n
@@ -444,4 +473,4 @@ def _with_maps(kind: pa.DataType, table: pa.DataType) -> pa.DataType | None:
     return None
 
 
-__all__ = ["as_reader", "types_are_guessed"]
+__all__ = ["as_reader", "telling_the_index", "types_are_guessed"]

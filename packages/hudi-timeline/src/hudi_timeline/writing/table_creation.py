@@ -16,7 +16,7 @@ from hudi_format.merge.user_merger import parse_merge
 from hudi_format.schema.arrow import equal_types, normalize_schema
 from hudi_format.schema.avro import to_avro
 from hudi_format.schema.fit import in_utc
-from hudi_format.schema.input_rows import as_reader
+from hudi_format.schema.input_rows import as_reader, telling_the_index
 from hudi_format.schema.meta_fields import without_meta
 from hudi_format.storage.hadoop_options import without_hadoop_options
 from hudi_format.storage.open import open_storage
@@ -114,10 +114,12 @@ def create_table(
     if config.types != DATA:
         normal = in_utc(normal)
     key_spec = key_spec_of(config, None)
-    for columns, what in ((key_spec.key_fields, "record key"), (key_spec.partition_fields, "partition")):
-        require(normal, columns, what, storage)
+    with telling_the_index(schema):
+        for columns, what in ((key_spec.key_fields, "record key"), (key_spec.partition_fields, "partition")):
+            require(normal, columns, what, storage)
+        if ordering:
+            require(normal, ordering, "ordering", storage)
     if ordering:
-        require(normal, ordering, "ordering", storage)
         check_ordering(normal, ordering, storage)
     bucket = bucket_index.settings(
         config, key_spec, None, config.index_type or SIMPLE, None, table=storage.uri

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from hudi_format.arrow.spill import MemoryLimit, keep_if_large
 from hudi_format.errors import NotAHudiTableError, OptionError
 from hudi_format.schema.changes import SchemaChange
-from hudi_format.schema.input_rows import as_reader, types_are_guessed
+from hudi_format.schema.input_rows import as_reader, telling_the_index, types_are_guessed
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
@@ -90,7 +90,8 @@ def write(
 
     # A stream that is not held is read once.
     lookups = 0 if isinstance(rows, pa.RecordBatchReader) else LOOKUPS
-    return retried(options, one_try, lookups=lookups, once=dry_run)
+    with telling_the_index(data):
+        return retried(options, one_try, lookups=lookups, once=dry_run)
 
 
 def _held(rows: pa.RecordBatchReader, options: Mapping[str, str]) -> pa.Table:
