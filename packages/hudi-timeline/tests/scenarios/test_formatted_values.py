@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from properties_edits import edit_properties
 
-from hudi_format.errors import PartitionPathError, UnsupportedError
+from hudi_format.errors import PartitionPathError, SchemaError, UnsupportedError
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.writing.local_engine import LocalEngine
@@ -214,6 +214,89 @@ def test_the_way_round_an_update_keeps_the_values_of_the_files(tmp_path, fields,
         {"id": "b", "c": "y", "d": MILLIS[1]},
     ]
     assert table.inspect.partitions().column("partition").to_pylist() == paths
+
+
+def same(table, rows):
+    found = table.read_incremental("000", on_missing="full_scan").to_arrow().sort_by("id").select(["id", "d"])
+    return found.to_pylist() == rows.sort_by("id").select(["id", "d"]).to_pylist()
+
+
+@pytest.mark.sampled(12)
+@pytest.mark.parametrize("pattern", ["yyyyMMdd", "yyyy-MM-dd", "yyyy/MM/dd"])
+@pytest.mark.parametrize("fields", ["TIMESTAMP", "CUSTOM"])
+@pytest.mark.parametrize("source", SOURCES)
+def test_rows_as_they_are_read_are_written_back_with_their_values_or_refused(
+    tmp_path, source, fields, pattern
+):
+    """Keys stood in the table twice, with another moment; or the text of a path was to be cast."""
+    more = (
+        {"hoodie.index.type": "GLOBAL_SIMPLE"} if pattern == "yyyyMMdd" and source == "int32 seconds" else {}
+    )
+    if fields == "TIMESTAMP":
+        table, options = timestamp_based(tmp_path, "cow", source, pattern)
+    else:
+        table, _ = made(tmp_path, source, pattern)
+        times, unit = SOURCES[source][1], "MICROSECONDS" if source == "timestamps" else "DAYS"
+        options = options_of({TIME + "timestamp.type": times, TIME + "timestamp.scalar.time.unit": unit})
+        options[TIME + "output.dateformat"] = pattern
+    before = table.read_incremental("000", on_missing="full_scan").to_arrow()
+    read = table.read().to_arrow()
+    known = read.schema.field("d").type == before.schema.field("d").type
+    numbers = known and not pa.types.is_temporal(before.schema.field("d").type)
+    days = source == "dates" and pattern == "yyyy-MM-dd"
+    commits = len(table.timeline.completed_writes())
+    for operation in ("upsert", "insert", "insert_overwrite"):
+        write = getattr(table, operation)
+        if days or (known and not (numbers and pattern == "yyyyMMdd")):
+            assert write(read, options=options | more).instant
+        else:
+            with pytest.raises((SchemaError, UnsupportedError)) as refused:
+                write(read, options=options | more)
+            assert 'read_incremental("000", on_missing="full_scan")' in refused.value.remedy
+            assert len(HudiTable.open(str(tmp_path)).timeline.completed_writes()) == commits
+            assert isinstance(refused.value, UnsupportedError if known else SchemaError)
+        if operation != "insert":
+            assert same(table, before)
+    table.upsert(before, options=options)
+
+
+def test_values_that_look_like_folders_are_written_where_no_record_has_another_one(tmp_path):
+    table, _ = made(tmp_path, "int64 days", "yyyyMMdd")
+    times = {TIME + "timestamp.type": "SCALAR", TIME + "timestamp.scalar.time.unit": "DAYS"}
+    options = options_of(times | {TIME + "output.dateformat": "yyyyMMdd"})
+    new = pa.table({"id": ["n"], "c": ["x"], "d": [20240229], "v": [1]})
+    table.upsert(new, options=options)
+    assert table.count() == 3
+    with pytest.raises(UnsupportedError, match="1 of 2 rows have what read") as refused:
+        table.upsert(pa.concat_tables([new, new.set_column(0, "id", pa.array(["a"]))]), options=options)
+    assert refused.value.details["rows"] == 1
+    assert "of partition 20240229 d 20240229, where the record has 19782" in refused.value.message
+    table.delete("id = 'a'", options=options)  # the way to store such a value
+    table.upsert(new.set_column(0, "id", pa.array(["a"])), options=options)
+    assert table.count() == 3
+
+
+@pytest.mark.parametrize("read_back", [True, False])
+def test_texts_of_which_the_path_has_a_part_are_not_cut_to_it(tmp_path, read_back):
+    """Of a key generator that takes the pattern of the paths for input too."""
+    texts = {
+        TIME + "timestamp.type": "DATE_STRING", TIME + "timezone": "UTC",
+        TIME + "input.dateformat": "yyyy-MM-dd HH:mm,yyyy-MM-dd", TIME + "input.dateformat.list.delimiter.regex": ",",
+        TIME + "output.dateformat": "yyyy-MM-dd", WRITE + "recordkey.field": "id", WRITE + "precombine.field": "v",
+        WRITE + "keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+        WRITE + "partitionpath.field": "d", "hoodie.table.name": "t", WRITE + "operation": "upsert",
+    }  # fmt: skip
+    rows = pa.table({"id": ["a", "b"], "d": ["2024-02-29 10:00", "2024-02-29"], "v": [1, 1]})
+    execute(LocalEngine(), open_storage(str(tmp_path)), rows, texts)
+    table = HudiTable.open(str(tmp_path), options=texts)
+    if read_back:
+        read = table.read().to_arrow()
+        assert read["d"].to_pylist() == ["2024-02-29", "2024-02-29"]
+        with pytest.raises(UnsupportedError, match="'2024-02-29 10:00'"):
+            table.upsert(read)
+    else:
+        table.upsert(rows)
+    assert same(table, rows)
 
 
 def test_a_delete_that_does_not_find_the_rows_that_were_read_says_why(tmp_path):

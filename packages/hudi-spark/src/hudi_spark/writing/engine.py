@@ -189,6 +189,7 @@ class SparkEngine:
     # --- evaluate ------------------------------------------------------------------------------------
 
     def prepare(self, data: DataFrame, task: PrepareTask) -> SparkFrame:
+        task = replace(task, read_back=None)  # the rows are not in this process
         by_kernels = False
         while True:
             rows = _keyed(data, task, by_kernels=by_kernels).withColumn(

@@ -67,6 +67,8 @@ class PrepareTask:
         order: of the rows of a bulk_insert.
         memory: of the rows; None: they are held.
         bucket: of the index BUCKET: an engine that hashes keys apart from their look-up does it with this.
+        read_back: asked with rows in the types to write, their keys and partition paths, where these are in this
+            process: refuses values that were read from folders.
     """
 
     schema: pa.Schema
@@ -79,6 +81,7 @@ class PrepareTask:
     order: BulkOrder = BulkOrder()
     memory: MemoryLimit | None = None
     bucket: BucketIndex | None = None
+    read_back: Callable[[pa.Table, pa.Array, pa.Array], None] | None = None
 
 
 class Engine(Protocol[D, F]):

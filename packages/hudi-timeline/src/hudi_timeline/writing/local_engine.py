@@ -187,6 +187,8 @@ class LocalEngine:
         rows = conform(table, task.schema)
         # Of the values as they are stored: a number's text depends on its type.
         keys, paths = self.keys_and_paths(table, rows, task, first)
+        if task.read_back is not None:
+            task.read_back(rows, keys, paths)
         codes, names = path_codes(paths)
         rows = pa.table([keys, *rows.columns], names=[RECORD_KEY, *task.schema.names])
         for name in task.stated:

@@ -62,7 +62,13 @@ from hudi_timeline.writing.keys import about_path_values, about_unfound, advice
 from hudi_timeline.writing.latest_slices import LatestSlices, rows_of
 from hudi_timeline.writing.non_blocking import is_blind, refuse_if_order_matters
 from hudi_timeline.writing.null_elements import about_null_elements
-from hudi_timeline.writing.possible_duplicates import about_duplicates, first_time, refuse_known_keys
+from hudi_timeline.writing.possible_duplicates import (
+    ReadBack,
+    about_duplicates,
+    first_time,
+    refuse_known_keys,
+    with_way_back,
+)
 from hudi_timeline.writing.quarantine_writer import QuarantineWriter
 from hudi_timeline.writing.replanning import Replanner, first_plan, recheck
 from hudi_timeline.writing.reproducible import refuse_random_rings, seeded, without_durations
@@ -201,14 +207,14 @@ def execute(
                 return _bulk_insert(engine, data, run)
             if data is not None:
                 with phases("evaluate"):
-                    frame = engine.prepare(data, prepare_task(plan))
+                    frame = engine.prepare(data, replace(prepare_task(plan), read_back=ReadBack.of(plan)))
             return _keyed_write(engine, frame, run)
         except TableExistsError:
             if run.mode != IGNORE:
                 raise
             return CommitResult("", "", config.operation, storage.uri)  # another writer was first
         except HudiError as e:
-            e.at(table=plan.storage.uri)
+            with_way_back(e, plan).at(table=plan.storage.uri)
             raise
         finally:
             engine.release(frame)
@@ -392,12 +398,8 @@ def _finish(
     for warning in result.warnings:
         log.warning("%s: %s", plan.storage.uri, warning)
     for text in result.duplicates:
-        log.log(
-            logging.WARNING if first_time(plan.storage.uri, text) else logging.DEBUG,
-            "%s: %s",
-            result.table,
-            text,
-        )
+        level = logging.WARNING if first_time(plan.storage.uri, text) else logging.DEBUG
+        log.log(level, "%s: %s", result.table, text)
     log.info("%r", result)
     return result
 
