@@ -47,6 +47,15 @@ def undone_elsewhere(made: TableBuilder, at: str = "undoing") -> None:
     made.storage.create(made.path_of(made.at(at), "rollback", COMPLETED), render_action(done))
 
 
+def undo(made: TableBuilder, how: str) -> None:
+    if how == "by us":
+        made.table.rollback(made.at("dead"))
+    elif how == "by a restore":
+        made.table.restore(made.at("first"))
+    else:
+        undone_elsewhere(made)
+
+
 def go_on(made: TableBuilder, count: int = 5, first: int = 0) -> None:
     for n in range(first, first + count):
         made.commit(f"later{n}", made.base(f"later{n}", {f"l{n}": n}, group=20 + n))
@@ -68,13 +77,10 @@ def expected(count: int = 5) -> dict[str, int]:
 
 @pytest.mark.req("RC-01", "TM-20")
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("undone", ["by us", "elsewhere"])
+@pytest.mark.parametrize("undone", ["by us", "by a restore", "elsewhere"])
 def test_a_base_file_that_came_after_the_rollback_goes_before_it_would_count(kind: str, undone: str) -> None:
     made = made_with_a_dead_write(kind, PROFILE)
-    if undone == "by us":
-        made.table.rollback(made.at("dead"))
-    else:
-        undone_elsewhere(made)
+    undo(made, undone)
     late = made.base("dead", {"late": 9}, group=9, partition="p1")
     go_on(made)
     assert rows(made) == expected()
@@ -108,13 +114,10 @@ def test_an_inflight_file_that_says_nothing_of_use_does_not_stop_a_rollback(cont
 
 
 @pytest.mark.req("RC-01", "TM-20")
-@pytest.mark.parametrize("undone", ["by us", "elsewhere"])
+@pytest.mark.parametrize("undone", ["by us", "by a restore", "elsewhere"])
 def test_blocks_that_came_after_the_rollback_are_taken_back_before_they_would_count(undone: str) -> None:
     made = made_with_a_dead_write("MERGE_ON_READ", {"partitionToWriteStats": {"p0": []}})
-    if undone == "by us":
-        made.table.rollback(made.at("dead"))
-    else:
-        undone_elsewhere(made)
+    undo(made, undone)
     late = made.log("dead", {"a": 9, "late": 9})
     made.commit("kept", made.log("kept", {"a": 2}))
     go_on(made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -11,6 +12,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from hudi_format.errors import HudiError, LockError, ValidationError
+from hudi_format.storage.open import open_storage
+from hudi_format.storage.protocol import Storage
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.file_system_view.snapshot import load_snapshot
@@ -26,6 +30,7 @@ from hudi_timeline.timeline.instant import COMPLETED, INFLIGHT, REQUESTED
 from hudi_timeline.transaction import orphans
 from hudi_timeline.transaction.orphans import remove_temporaries
 from hudi_timeline.transaction.transaction import begin_transaction
+from hudi_timeline.writing.writes import write
 
 HEX = "0123456789abcdef" * 2
 
@@ -289,3 +294,43 @@ def test_a_rollback_that_says_nothing_does_not_stop_archival() -> None:
     made.pending("rollback", "rollback", request=b"")
     made.storage.create(made.path_of(made.at("rollback"), "rollback", "COMPLETED"), b"damaged")
     assert orphans.remove_late_files(load_snapshot(made.storage)) == []
+
+
+@pytest.mark.req("CC-40")
+@pytest.mark.parametrize("mode", ["SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL"])
+def test_a_first_write_that_fails_takes_the_table_from_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """Who begins while the table that it made is removed waits for the lock, and makes a table of its own then."""
+    path = str(tmp_path / "t")
+    rows = pa.table({"id": ["a"], "v": [1]})
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.write.concurrency.mode": mode,
+        "hoodie.write.lock.wait_time_ms": "0",
+    }
+    told: list[object] = []
+
+    def refuse(change: object) -> None:
+        raise ValueError("no")
+
+    def another() -> None:
+        try:
+            told.append(write(open_storage(path), "upsert", rows, options))
+        except HudiError as e:
+            told.append(e)
+
+    def beside(storage: Storage) -> bool:
+        rival = threading.Thread(target=another)
+        rival.start()
+        rival.join()
+        return removed(storage)
+
+    removed = orphans.remove_bare_partitions
+    monkeypatch.setattr(orphans, "remove_bare_partitions", beside)
+    with pytest.raises(ValidationError):
+        write(open_storage(path), "upsert", rows, options, [refuse])
+    assert [type(t) for t in told] == [LockError]
+    another()
+    assert HudiTable.open(path).read(["id", "v"]).to_arrow().to_pylist() == [{"id": "a", "v": 1}]

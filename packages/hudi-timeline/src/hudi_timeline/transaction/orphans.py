@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from hudi_format.errors import HudiError
@@ -20,12 +21,21 @@ from hudi_format.model import LogFile, join_path
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline import table_config
 from hudi_timeline.concurrency import heartbeat, markers, precedence
+from hudi_timeline.concurrency.locks.provider import hold
+from hudi_timeline.concurrency.locks.select import lock_of
 from hudi_timeline.file_system_view.listing import list_partition_files, walk
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
-from hudi_timeline.timeline.action_metadata import InstantName, RollbackMetadata, RollbackRequest, read_action
+from hudi_timeline.options.transaction_config import TransactionConfig
+from hudi_timeline.timeline.action_metadata import (
+    InstantName,
+    RestoreMetadata,
+    RollbackMetadata,
+    RollbackRequest,
+    read_action,
+)
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.archived_timeline import archived_actions
-from hudi_timeline.timeline.instant import CLUSTERING, COMPACTION, LOG_COMPACTION, ROLLBACK, Instant
+from hudi_timeline.timeline.instant import CLUSTERING, COMPACTION, LOG_COMPACTION, RESTORE, ROLLBACK, Instant
 from hudi_timeline.transaction import rollback_executor
 from hudi_timeline.transaction.rollback_plan import CLOCK_SLACK_MS
 
@@ -38,6 +48,7 @@ STAGING_AGE_MS = 24 * 3_600_000
 """A folder of staged rows into which nothing came for so long belongs to no write any more."""
 TEMPORARY_AGE_MS = 24 * 3_600_000
 """Nor does a temporary file of that age: to write one and to name it takes moments."""
+_UNBORN_WAIT_MS = 1000
 _RUN_AGAIN = frozenset({COMPACTION, LOG_COMPACTION, CLUSTERING})
 """Actions whose plan stays where an execution of it is rolled back."""
 _INSTANT = re.compile(r"^\d{14,17}(?!\d)")
@@ -67,9 +78,11 @@ def remove_marks(storage: Storage, timeline: Timeline, marked: Sequence[str]) ->
 
 
 class _Undone:
-    """Instants of which a rollback is on the timeline, or was archived, and at which nothing was completed.
+    """Instants of which a rollback or restore is on the timeline, or a rollback was archived, and at which nothing was
+    completed.
 
     A compaction whose execution was rolled back may have been executed again, at the same instant, and then archived.
+    A restore takes its plan away too.
     Where the archive cannot be read there are none.  It is read when it is first asked for, and once: under the table's
     lock, as one read before it would miss what was archived since.
     """
@@ -85,32 +98,50 @@ class _Undone:
         storage = self._storage
         again: set[str] = set()
         named: list[InstantName] = []
+        restored: list[InstantName] = []
         try:
-            undone = [read_action(storage, i) for i in self._timeline.of(ROLLBACK) if i.completed]
+            for rollback in self._timeline.of(ROLLBACK):
+                named += [i for did in _did(storage, rollback) for i in _named(did)]
+            for restore in self._timeline.of(RESTORE):
+                restored += [i for did in _did(storage, restore) for i in _named(did)]
             for archived, did in archived_actions(storage, table_config.load(storage), frozenset({ROLLBACK})):
                 if archived.action != ROLLBACK and archived.completed:
                     again.add(archived.time)
-                undone.append(did)
+                if isinstance(did, RollbackMetadata):
+                    named += _named(did)
         except HudiError:
             return frozenset()
-        for rollback in undone:
-            if isinstance(rollback, RollbackMetadata):
-                named += [i for i in rollback.instants if i.time in rollback.commits]
-        again |= {i.time for i in named if i.action in _RUN_AGAIN}
-        return frozenset(i.time for i in named) - again
+        again |= {i.time for i in named if i.action in _RUN_AGAIN} - {i.time for i in restored}
+        return frozenset(i.time for i in (*named, *restored)) - again
+
+
+def _did(storage: Storage, undoing: Instant) -> tuple[RollbackMetadata, ...]:
+    """Rollbacks that a completed rollback or restore has made.
+
+    Raises HudiError: it says nothing.
+    """
+    did = read_action(storage, undoing) if undoing.completed else None
+    if isinstance(did, RestoreMetadata):
+        return tuple(rollback for of in did.rollbacks.values() for rollback in of)
+    return (did,) if isinstance(did, RollbackMetadata) else ()
+
+
+def _named(rollback: RollbackMetadata) -> list[InstantName]:
+    """Instants that a rollback has undone."""
+    return [i for i in rollback.instants if i.time in rollback.commits]
 
 
 def remove_late_files(snapshot: TableSnapshot, leaving: Collection[Instant] = ()) -> list[str]:
-    """Undo files that came after the rollback of their write; returns their paths.
+    """Undo files that came after the rollback of their write, or a restore; returns their paths.
 
     Tasks of a writer may outlive its rollback, and no marker needs to tell of their files: one was stopped between the
     marker and the file, or asked the timeline server for the marker.  Nobody reads the file while the timeline begins
     before its instant: called under the table's lock, before instants are archived.
 
-    They are looked for where the rollbacks of the timeline have deleted files, or say that the write was to write; in
-    the whole table where a rollback says nothing of that, once: when it, or the instant that it undid, is about to
-    leave the timeline.  And only while the timeline begins before: what is older may be that of an execution at the
-    same instant that was archived, or of a slice that others have written to.
+    They are looked for where the rollbacks of the timeline, those of restores too, have deleted files, or say that the
+    write was to write; in the whole table where a rollback says nothing of that, once: when it, or the instant that it
+    undid, is about to leave the timeline.  And only while the timeline begins before: what is older may be that of an
+    execution at the same instant that was archived, or of a slice that others have written to.
 
     Args:
         leaving: the files of instants that are archived next.
@@ -172,22 +203,20 @@ class _Places:
         gone = {f.path for f in leaving}
         next_active = Timeline.of_files(f for f in timeline.files if f.path not in gone).first_active
         out = _Places()
-        for rollback in timeline.of(ROLLBACK):
+        for undoing in (*timeline.of(ROLLBACK), *timeline.of(RESTORE)):
             try:
-                did = read_action(storage, rollback) if rollback.completed else None
+                rollbacks = _did(storage, undoing)
             except HudiError:  # it says nothing, and archives as such
                 continue
-            times = set(did.commits) if isinstance(did, RollbackMetadata) else set()
-            times = {t for t in times if t > timeline.first_active} - there
-            if not times or not isinstance(did, RollbackMetadata):
-                continue
-            for time_ in times:
-                out.since.setdefault(time_, rollback.mtime_ms)
-            partitions = list(filter(is_safe, did.partitions))
-            for partition in partitions:
-                out.named.setdefault(partition, set()).update(times)
-            if not partitions and (rollback.path in gone or any(t < next_active for t in times)):
-                out.anywhere |= times
+            for did in rollbacks:
+                times = {t for t in did.commits if t > timeline.first_active} - there
+                for time_ in times:
+                    out.since.setdefault(time_, undoing.mtime_ms)
+                partitions = list(filter(is_safe, did.partitions)) if times else []
+                for partition in partitions:
+                    out.named.setdefault(partition, set()).update(times)
+                if not partitions and (undoing.path in gone or any(t < next_active for t in times)):
+                    out.anywhere |= times
         return out
 
     def listing(self, storage: Storage) -> Mapping[str, Sequence[FileInfo]]:
@@ -266,17 +295,31 @@ def remove_staging(storage: Storage, *, now: Callable[[], float] = time.time) ->
             storage.delete_dir(entry.name)
 
 
-def remove_unborn(storage: Storage) -> None:
-    """Remove a table created by a failed first write."""
+def remove_unborn(storage: Storage, options: TransactionConfig, *, table_name: str) -> None:
+    """Remove a table created by a failed first write, unless another writer has begun.
+
+    Under the table's lock: else who begins meanwhile would lose the table beneath its write.  Whoever holds it for long
+    has begun.
+
+    Args:
+        options: of the write.
+        table_name: as of `lock_of`.
+    """
     try:
-        timeline = load_snapshot(storage, table_config.load(storage)).timeline
+        lock = lock_of(storage, options, table_name=table_name)
+        held: AbstractContextManager[None] = hold(lock.lock, min(lock.wait_ms, _UNBORN_WAIT_MS))
+    except HudiError:  # no other write with these options has begun either
+        held = nullcontext()
+    try:
+        with held:
+            timeline = load_snapshot(storage, table_config.load(storage)).timeline
+            if timeline.completed_writes() or timeline.pending_writes():
+                return
+            # Without its metadata a table with a file left over would be no table, and could not be written to again.
+            if remove_bare_partitions(storage):
+                storage.delete_dir(META_DIR)
     except HudiError:
         return  # half made or damaged: left for the user to see
-    if timeline.completed_writes() or timeline.pending_writes():
-        return
-    # Without its metadata a table with a file left over would be no table, and could not be written to again.
-    if remove_bare_partitions(storage):
-        storage.delete_dir(META_DIR)
 
 
 def remove_bare_partitions(storage: Storage) -> bool:

@@ -279,7 +279,7 @@ def _transaction(run: _Run) -> Iterator[tuple[Transaction, TableConfig]]:
         except BaseException:
             # One that is to replace another goes with its room, or takes its place yet.
             if made and new is None:
-                orphans.remove_unborn(storage)
+                orphans.remove_unborn(storage, options, table_name=table.name)
             raise
 
 
