@@ -172,7 +172,7 @@ class HudiTable:
     @property
     def config(self) -> TableConfig:
         """Current configuration of the table."""
-        return load(self._storage)
+        return TableConfig(load(self._storage).properties)  # a copy, whose entries a caller may change
 
     @property
     def timeline(self) -> Timeline:
@@ -364,13 +364,13 @@ class HudiTable:
         from hudi_timeline.reading.point_lookup import KeptIndex, newest_rows
 
         given = self._given(options)
-        if self._kept is None or self._kept[0] != (given, meta_columns):
-            self._kept = (given, meta_columns), KeptIndex()
-        kept = self._kept[1] if as_of is None else None
-        scan_of = partial(self.read, as_of=as_of, meta_columns=True)
+        kept = self._kept  # read once: another thread may ask for something else meanwhile
+        if kept is None or kept[0] != (given, meta_columns):
+            self._kept = kept = (given, meta_columns), KeptIndex()
         return newest_rows(
-            scan_of, self._storage, keys, partitions, self._commits, given, kept, meta_columns=meta_columns
-        )
+            partial(self.read, as_of=as_of, meta_columns=True), self._storage, keys, partitions, self._commits,
+            given, kept[1] if as_of is None else None, meta_columns=meta_columns,
+        )  # fmt: skip
 
     def duplicates(
         self, *, partitions: Sequence[str] | None = None, across_partitions: bool = False, options: Options = None

@@ -2,14 +2,16 @@
 
 import collections
 import pickle
+import threading
 
 import pyarrow as pa
 import pytest
 
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
-from hudi_timeline.file_system_view.snapshot import load_snapshot, open_snapshot
+from hudi_timeline.file_system_view.snapshot import CommitCache, load_snapshot, open_snapshot
 from hudi_timeline.testing.faulty_storage import Faults
+from hudi_timeline.timeline.commit_files import CommitFiles
 
 ROWS = pa.table({"id": ["a", "b"], "p": ["x", "y"], "ts": [1, 2]})
 QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
@@ -84,3 +86,25 @@ def test_a_snapshot_in_another_process_has_the_schema_that_it_was_read_with(tabl
     snapshot = pickle.loads(pickle.dumps(open_snapshot(storage)))
     assert snapshot.schema.names == ["id", "p", "ts", "more"]
     assert pickle.loads(pickle.dumps(load_snapshot(storage))).schema == snapshot.schema
+
+
+def test_threads_may_ask_for_commits_at_the_same_time(table):
+    """What one of them has read comes in while another one counts what is kept."""
+    first, *others = table.timeline.completed_writes()
+    assert others
+    cache = CommitCache(table.storage)
+    found = []
+
+    class CountedBeside(tuple):
+        def __len__(self):
+            if not found:
+                found.append(None)
+                beside = threading.Thread(target=lambda: found.append(cache.files(others)))
+                beside.start()
+                beside.join()
+            return 0
+
+    cache.keep(first, CommitFiles(CountedBeside()))
+    cache.files([first])
+    assert len(cache.files([first])) == 1
+    assert len(found[1]) == len(others)

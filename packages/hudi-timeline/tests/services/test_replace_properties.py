@@ -35,6 +35,15 @@ def test_the_type_changes_by_other_properties_with_a_look_before(made):
     assert not opened(made).overwrite_properties({**new, TYPE: "COPY_ON_WRITE"}).executed
 
 
+def test_entries_that_a_caller_changes_are_the_tables_when_they_are_written(made):
+    table = opened(made)
+    entries = table.config.properties
+    entries[TYPE] = "MERGE_ON_READ"
+    assert opened(made).config.properties[TYPE] == "COPY_ON_WRITE"
+    assert table.overwrite_properties(entries).executed
+    assert opened(made).table_type == "MERGE_ON_READ"
+
+
 @pytest.mark.req("OP-02")
 def test_properties_that_do_not_fit_are_listed_all_at_once(made):
     table = opened(made)

@@ -55,7 +55,8 @@ _TRIES = 5
 class CommitCache:
     """Commit metadata by instant file, read once; also from the archive.
 
-    It is found in the archive too, where it was moved to after the timeline was listed.
+    It is found in the archive too, where it was moved to after the timeline was listed.  Several threads may ask it at
+    once; two may both read what neither has.
 
     Attributes:
         archived: what files of the archive say of replaced file groups, by name, size and time of the file.
@@ -102,17 +103,28 @@ class CommitCache:
     def files(self, instants: Sequence[Instant]) -> list[CommitFiles]:
         """File entries of instants, each read once; errors as `get`."""
         keys = [(i.file_name, i.mtime_ms) for i in instants]
-        # Not read again where the whole metadata is there already.
-        self._files.update(
-            (k, CommitFiles.of(self._read[k])) for k in keys if k not in self._files and k in self._read
+        found: dict[tuple[str, int], CommitFiles] = {}
+        new: list[tuple[tuple[str, int], Instant]] = []
+        for key, instant in zip(keys, instants, strict=True):
+            # Each look is one step: another thread may add to these, or begin them anew.
+            known = self._kept.get(key) or self._files.get(key)
+            if known is None and (whole := self._read.get(key)) is not None:
+                known = CommitFiles.of(whole)  # not read again where the whole metadata is there already
+            if known is None:
+                new.append((key, instant))
+            else:
+                found[key] = known
+        found.update(
+            zip(
+                (k for k, _ in new),
+                read_commit_files(self._storage, [i for _, i in new], self.get),
+                strict=True,
+            )
         )
-        self._files.update((k, self._kept[k]) for k in keys if k in self._kept)
-        new = [(k, i) for k, i in zip(keys, instants, strict=True) if k not in self._files]
-        found = read_commit_files(self._storage, [i for _, i in new], self.get)
-        if sum(len(f.files) for f in self._files.values()) > MOST_CACHED_STATS:
-            self._files = {k: f for k, f in self._files.items() if k in set(keys)}
-        self._files.update(zip((k for k, _ in new), found, strict=True))
-        return [self._files[k] for k in keys]
+        if sum(len(f.files) for f in list(self._files.values())) > MOST_CACHED_STATS:
+            self._files = {}
+        self._files.update(found)
+        return [found[k] for k in keys]
 
 
 @dataclass(frozen=True, slots=True)
