@@ -11,7 +11,7 @@ from hudi_format import errors as hudi_errors
 from hudi_format.errors import HudiError
 from hudi_timeline.options import registry
 from hudi_timeline.verify.findings import KINDS
-from pages import api, commands, errors, extras, findings, links, options
+from pages import api, commands, errors, extras, findings, links, man, options
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -51,6 +51,15 @@ def test_each_command_is_on_its_page():
     assert len(words) > 30
     for command in words:
         assert f"# hudi {' '.join(command)}\n" in page
+
+
+def test_the_manual_page_is_the_one_of_the_commands():
+    page = man.page()
+    assert man.PAGE.read_text(encoding="utf-8") == page, "run: python tools/pages/man.py"
+    for command in commands.commands():
+        assert f".SS hudi {' '.join(command)} ".replace("-", "\\-") in page
+    requests = {line.split()[0] for line in page.splitlines() if line.startswith((".", "'"))}
+    assert requests == {".TH", ".SH", ".SS", ".PP", ".TP", ".B", ".I", ".nf", ".fi"}
 
 
 def test_each_finding_is_on_its_page():

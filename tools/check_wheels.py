@@ -63,6 +63,8 @@ def hudi_timeline() -> str:
         asked = [sys.executable, "-I", "-m", "hudi_timeline", "count", uri]
         counted = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
         assert counted.strip() == "99", counted
+    manual = Path(sys.prefix, "share", "man", "man1", "hudi.1")  # where man looks beside the command
+    assert ".SS hudi count " in manual.read_text(encoding="utf-8"), manual
     return "a merge-on-read table of 99 rows"
 
 

@@ -12,6 +12,13 @@ from typer.testing import CliRunner
 from hudi_timeline.cli.main import app
 
 COLUMNS = "80"
+EXIT_CODES = {
+    0: "done",
+    1: "the table or the request is at fault, or `verify` has findings",
+    2: "the command line is at fault",
+    70: "the command itself failed, which is a fault to report",
+    130: "interrupted",
+}
 
 
 def commands() -> Iterator[tuple[str, ...]]:
@@ -47,10 +54,7 @@ def reference() -> str:
         "commands take the environment variable `HUDI_TABLE`, or the current folder, where it is not "
         "given. Errors are one line on "
         "standard error.",
-        "| exit code | meaning |\n|---|---|\n| 0 | done |\n| 1 | the table or the request is at fault, "
-        "or `verify` has findings |\n"
-        "| 2 | the command line is at fault |\n| 70 | the command itself failed, which is a fault to report |\n"
-        "| 130 | interrupted |",
+        "\n".join(["| exit code | meaning |", "|---|---|", *(f"| {c} | {m} |" for c, m in EXIT_CODES.items())]),
         f"```text\n{help_of(())}\n```",
     ]
     for words in commands():
