@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,10 @@ MARK = "HUDI_CI_SESSION"
 # The commit at which all sessions passed here last: `test --since green`.
 GREEN = ROOT / ".nox" / "green"
 WORKERS = "HUDI_TEST_WORKERS"  # processes of tests in a session (noxfile.py)
+# Tests flush what they publish, thousands of times: in memory that costs nothing, on a disk a good part of CI's time.
+MEMORY_DISK = Path("/dev/shm")
+# What must be free there and of the machine's memory, in bytes: the tests' files take one at most, Spark's JVMs the rest.
+MEMORY_DISK_BYTES, MEMORY_BYTES = 4 << 30, 12 << 30
 _PRINTING = threading.Lock()
 
 
@@ -162,7 +166,8 @@ def run_session(
     """Run one session; gives whether it passed.  Its processes end with it, at the latest.
 
     Args:
-        kept: its output is shown when it is done, so that it does not mix with another's.
+        kept: its output is shown when it is done, so that it does not mix with another's; its tests' files are in
+            memory, where there is enough, and go with it.
         workers: processes of its tests; by default as many as there are cores, at most two.
         longest_s: seconds after which it is said to hang; by default `LONGEST_S` for what `test` runs, and no end for
             the long forms, which are named one by one.
@@ -178,7 +183,11 @@ def run_session(
     if kept:
         _say(f"--- {session} begins")
     # A file, not a pipe: a process that the session left behind would keep a pipe open.
-    with tempfile.TemporaryFile() as output:
+    with ExitStack() as stack:
+        output = stack.enter_context(tempfile.TemporaryFile())
+        if kept and (memory := memory_disk()) is not None:
+            folder = tempfile.TemporaryDirectory(prefix="hudi-tests-", dir=memory, ignore_cleanup_errors=True)
+            environment["TMPDIR"] = stack.enter_context(folder)
         to: dict[str, Any] = {"stdout": output, "stderr": subprocess.STDOUT} if kept else {}
         process = subprocess.Popen(
             [*nox, "-s", session], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, **to
@@ -210,6 +219,18 @@ def run_session(
     )
     _say(text)
     return code == 0
+
+
+def memory_disk() -> Path | None:
+    """A file system in memory for the tests' files; None where there is none, or memory is short."""
+    try:
+        entries = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        available = int(entries["MemAvailable"].split()[0]) << 10
+        free = shutil.disk_usage(MEMORY_DISK).free
+    except (OSError, KeyError, ValueError):
+        return None  # no Linux
+    enough = free >= MEMORY_DISK_BYTES and available >= MEMORY_BYTES
+    return MEMORY_DISK if enough and os.access(MEMORY_DISK, os.W_OK | os.X_OK) else None
 
 
 def _say(text: str) -> None:

@@ -25,6 +25,11 @@ match sys.argv[2]:
         time.sleep(0.5)
     case "says" | "writes":
         print(f"{sys.argv[2]}: {os.environ.get('HUDI_TEST_WORKERS')}")
+    case "files":
+        import tempfile
+
+        with tempfile.NamedTemporaryFile(delete=False) as file:
+            print("made", file.name, flush=True)
     case "fails":
         sys.exit(3)
 """
@@ -99,3 +104,34 @@ def test_sessions_that_run_at_once_have_one_process_of_tests_each(nox, monkeypat
     said = capfd.readouterr().out
     assert f"says: {workers}" in said
     assert f"writes: {workers}" in said
+
+
+def test_files_of_tests_are_in_memory_where_there_is_enough_and_go_with_the_session(nox, monkeypatch, capfd, tmp_path):
+    monkeypatch.setattr(run, "memory_disk", lambda: tmp_path)
+    assert run.run_session(nox, "files", kept=True)
+    made = next(line.split()[1] for line in capfd.readouterr().out.splitlines() if line.startswith("made "))
+    assert made.startswith(f"{tmp_path}/hudi-tests-")
+    assert not list(tmp_path.glob("hudi-tests-*"))
+
+
+@pytest.mark.parametrize(("kept", "enough"), [(True, False), (False, True)], ids=["too little", "one session alone"])
+def test_else_they_are_where_they_always_are(nox, monkeypatch, capfd, tmp_path, kept, enough):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(run, "memory_disk", lambda: tmp_path / "memory" if enough else None)
+    assert run.run_session(nox, "files", kept=kept)
+    made = next(line.split()[1] for line in capfd.readouterr().out.splitlines() if line.startswith("made "))
+    assert os.path.dirname(made) == str(tmp_path) and os.path.exists(made)
+
+
+def test_a_disk_in_memory_is_taken_only_with_room_on_it_and_memory_for_others(monkeypatch, tmp_path):
+    monkeypatch.setattr(run, "MEMORY_DISK", tmp_path)
+    monkeypatch.setattr(run, "MEMORY_DISK_BYTES", 1)
+    monkeypatch.setattr(run, "MEMORY_BYTES", 1)
+    assert run.memory_disk() == tmp_path
+    monkeypatch.setattr(run, "MEMORY_BYTES", 1 << 60)
+    assert run.memory_disk() is None
+    monkeypatch.setattr(run, "MEMORY_BYTES", 1)
+    monkeypatch.setattr(run, "MEMORY_DISK_BYTES", 1 << 60)
+    assert run.memory_disk() is None
+    monkeypatch.setattr(run, "MEMORY_DISK", tmp_path / "none")
+    assert run.memory_disk() is None
