@@ -476,36 +476,45 @@ def release(session: nox.Session) -> None:
     _smoke(session, made, "lowest", ("--resolution", "lowest-direct", "--only-binary", ":all:"))
 
 
+# What `bench_smoke` runs, each at a scale that only shows that it does and computes the right thing.
+SMOKES = (
+    ("headline.py", "--engines", "plain,ours-spark,ours,floor"),
+    ("merge_on_read.py", "--kinds", "base-heavy", "--engines", "ours,hudi-rs,pyarrow"),
+    ("mor_writes.py", "--engines", "ours,pyarrow", "--index", "BUCKET", "--updates", "8000"),
+    ("incremental.py", "--engines", "ours"),
+    ("tagging.py", "--engines", "ours"),
+    ("writers.py",),
+    ("neighbours.py",),
+    ("startup.py",),
+)
+# And what it runs with `-- all` beside.
+MORE_SMOKES = (
+    ("headline.py", "--engines", "ours", "--store", "s3", "--columns", "30", "--index", "BLOOM"),
+    ("formats.py",),
+    ("memory.py",),
+    ("files1000.py", "--works", "ours,global,rewrite"),
+    ("cdc.py",),
+    ("planning.py",),
+    ("metadata_commit.py",),
+    ("point_lookups.py",),
+    ("tagging.py", "--engines", "ours-spark"),
+    ("spikes.py", "--contenders", "ours"),
+)
+
+
 @nox.session
 def bench_smoke(session: nox.Session) -> None:
-    """Every benchmark at a scale that only shows that it runs and computes the right thing."""
+    """Benchmarks at a scale that only shows that they run and compute the right thing; with `-- all` each of them."""
     _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, *PEERS, *ENGINES)
     session.run("python", "tools/interop/bundles.py", "0.15.0")
+    whole = session.posargs == ["all"]
+    if whole:
+        session.posargs.clear()
     _pytest(session, "benchmarks/micro", "--benchmark-disable")  # each is called once, and not timed
-    engines = "plain,ours-spark,ours,floor"
-    session.run("python", "benchmarks/macro/headline.py", "--scale", "smoke", "--engines", engines)
-    session.run("python", "benchmarks/macro/headline.py", "--scale", "smoke", "--engines", "ours",
-                "--store", "s3", "--columns", "30", "--index", "BLOOM")  # fmt: skip
-    session.run("python", "benchmarks/macro/formats.py", "--scale", "smoke")
-    session.run("python", "benchmarks/macro/memory.py", "--scale", "smoke")
-    session.run(
-        "python", "benchmarks/macro/files1000.py", "--scale", "smoke", "--works", "ours,global,rewrite"
-    )
-    session.run("python", "benchmarks/macro/merge_on_read.py", "--scale", "smoke",
-                "--kinds", "base-heavy", "--engines", "ours,hudi-rs,pyarrow")  # fmt: skip
-    session.run("python", "benchmarks/macro/cdc.py", "--scale", "smoke")
-    session.run("python", "benchmarks/macro/mor_writes.py", "--scale", "smoke", "--engines", "ours,pyarrow",
-                "--index", "BUCKET", "--updates", "8000")  # fmt: skip
-    session.run("python", "benchmarks/macro/planning.py", "--scale", "smoke")
-    session.run("python", "benchmarks/macro/metadata_commit.py", "--scale", "smoke")
-    session.run("python", "benchmarks/macro/point_lookups.py", "--scale", "smoke")
-    session.run("python", "benchmarks/macro/tagging.py", "--scale", "smoke", "--engines", "ours,ours-spark")
-    session.run("python", "benchmarks/macro/writers.py", "--scale", "smoke")
-    session.run("python", "benchmarks/macro/spikes.py", "--scale", "smoke", "--contenders", "ours")
-    session.run("python", "benchmarks/macro/incremental.py", "--scale", "smoke", "--engines", "ours")
-    session.run("python", "benchmarks/macro/storage_calls.py", "--repeat", "1")
-    session.run("python", "benchmarks/macro/neighbours.py", "--scale", "smoke")
-    session.run("python", "benchmarks/macro/startup.py", "--scale", "smoke")
+    for script, *arguments in (*SMOKES, *(MORE_SMOKES if whole else ())):
+        session.run("python", f"benchmarks/macro/{script}", "--scale", "smoke", *arguments)
+    if whole:
+        session.run("python", "benchmarks/macro/storage_calls.py", "--repeat", "1")
 
 
 # What `nox -s bench` measures: a script of benchmarks/macro and its arguments, by the name of its table.

@@ -39,7 +39,7 @@ GREEN = ROOT / ".nox" / "green"
 WORKERS = "HUDI_TEST_WORKERS"  # processes of tests in a session (noxfile.py)
 # Tests flush what they publish, thousands of times: in memory that costs nothing, on a disk a good part of CI's time.
 MEMORY_DISK = Path("/dev/shm")
-# What must be free there and of the machine's memory, in bytes: the tests' files take one at most, Spark's JVMs the rest.
+# What must be free there, and of the machine's memory, in bytes: the tests' files take one, Spark's JVMs the rest.
 MEMORY_DISK_BYTES, MEMORY_BYTES = 4 << 30, 12 << 30
 _PRINTING = threading.Lock()
 

@@ -19,8 +19,8 @@ READERS = ("hudi-rs", WRITER, "1.0.2")
 ONE_OF = {
     "test_payloads": 24,
     "test_key_generators": 16,
-    "test_schema_evolution": 16,
-    "test_index": 12,
+    "test_schema_evolution": 32,
+    "test_index": 36,
     "test_sizing": 8,
     "test_validators": 24,
     "test_following": 4,
@@ -35,15 +35,15 @@ ONE_OF = {
     "test_metadata_table": 5,
     "test_indexing": 6,
     "test_written_by_us": 4,
-    "test_same_as_apache": 8,
+    "test_same_as_apache": 16,
     "test_taking_turns": 2,
     "test_altered": 2,
     "test_bounds_of_types": 2,
-    "test_spark": 4,
-    "test_record_index": 2,
+    "test_spark": 14,
+    "test_record_index": 4,
     "test_random_records": 8,
     "test_consistent_hashing": 2,
-    "test_hfile": 6,
+    "test_hfile": 12,
     "test_log_blocks": 2,
     "test_unions": 2,
     "test_log_files": 2,
@@ -53,6 +53,7 @@ ONE_OF = {
     "test_services": 4,
     "test_commit_statistics": 3,
     "test_archived_replacements": 2,
+    "test_harness": 3,
 }
 # Files of minutes go first, so that no worker ends with one while the other has nothing to do.
 LONGEST = (

@@ -106,7 +106,9 @@ def test_sessions_that_run_at_once_have_one_process_of_tests_each(nox, monkeypat
     assert f"writes: {workers}" in said
 
 
-def test_files_of_tests_are_in_memory_where_there_is_enough_and_go_with_the_session(nox, monkeypatch, capfd, tmp_path):
+def test_files_of_tests_are_in_memory_where_there_is_enough_and_go_with_the_session(
+    nox, monkeypatch, capfd, tmp_path
+):
     monkeypatch.setattr(run, "memory_disk", lambda: tmp_path)
     assert run.run_session(nox, "files", kept=True)
     made = next(line.split()[1] for line in capfd.readouterr().out.splitlines() if line.startswith("made "))
@@ -114,13 +116,16 @@ def test_files_of_tests_are_in_memory_where_there_is_enough_and_go_with_the_sess
     assert not list(tmp_path.glob("hudi-tests-*"))
 
 
-@pytest.mark.parametrize(("kept", "enough"), [(True, False), (False, True)], ids=["too little", "one session alone"])
+@pytest.mark.parametrize(
+    ("kept", "enough"), [(True, False), (False, True)], ids=["too little", "one session alone"]
+)
 def test_else_they_are_where_they_always_are(nox, monkeypatch, capfd, tmp_path, kept, enough):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(run, "memory_disk", lambda: tmp_path / "memory" if enough else None)
     assert run.run_session(nox, "files", kept=kept)
     made = next(line.split()[1] for line in capfd.readouterr().out.splitlines() if line.startswith("made "))
-    assert os.path.dirname(made) == str(tmp_path) and os.path.exists(made)
+    assert os.path.dirname(made) == str(tmp_path)
+    assert os.path.exists(made)
 
 
 def test_a_disk_in_memory_is_taken_only_with_room_on_it_and_memory_for_others(monkeypatch, tmp_path):

@@ -54,7 +54,9 @@ def reference() -> str:
         "commands take the environment variable `HUDI_TABLE`, or the current folder, where it is not "
         "given. Errors are one line on "
         "standard error.",
-        "\n".join(["| exit code | meaning |", "|---|---|", *(f"| {c} | {m} |" for c, m in EXIT_CODES.items())]),
+        "\n".join(
+            ["| exit code | meaning |", "|---|---|", *(f"| {c} | {m} |" for c, m in EXIT_CODES.items())]
+        ),
         f"```text\n{help_of(())}\n```",
     ]
     for words in commands():
