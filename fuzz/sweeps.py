@@ -84,6 +84,8 @@ def sweep_hfile(data: bytes, *, random_cuts: int, changes: int, seed: int) -> Ou
 @cache
 def _scratch() -> tuple[Storage, Path]:
     shared = Path("/dev/shm")
+    if "TMPDIR" in os.environ:  # whoever names a place for files removes them
+        shared = Path(os.environ["TMPDIR"])
     folder = Path(tempfile.mkdtemp(prefix="hudi-sweep-", dir=shared if os.access(shared, os.W_OK) else None))
     return open_storage(str(folder)), folder / "f.parquet"
 

@@ -39,6 +39,8 @@ NAMES = ("f.parquet", "f.orc", "f.hfile", ".f_1.log.1_0-0-0", ".f_1.log.1_0-0-0.
 @cache
 def folder() -> Path:
     shared = Path("/dev/shm")
+    if "TMPDIR" in os.environ:  # whoever names a place for files removes them
+        shared = Path(os.environ["TMPDIR"])
     return Path(tempfile.mkdtemp(prefix="hudi-fuzz-", dir=shared if os.access(shared, os.W_OK) else None))
 
 
