@@ -12,6 +12,10 @@ from typer.testing import CliRunner
 from hudi_timeline.cli.main import app
 
 COLUMNS = "80"
+ABOUT_PATH = (
+    "`PATH` is a table's folder or address; most commands take the environment variable `HUDI_TABLE`, or the current "
+    "folder, where it is not given. Errors are one line on standard error."
+)
 EXIT_CODES = {
     0: "done",
     1: "the table or the request is at fault, or `verify` has findings",
@@ -49,11 +53,7 @@ def reference() -> str:
     """The page of all commands."""
     parts = [
         "# Command line",
-        "`hudi` comes with the package hudi-timeline and needs no Spark and no JVM. `PATH` is a table's "
-        "folder or address; most "
-        "commands take the environment variable `HUDI_TABLE`, or the current folder, where it is not "
-        "given. Errors are one line on "
-        "standard error.",
+        f"`hudi` comes with the package hudi-timeline and needs no Spark and no JVM. {ABOUT_PATH}",
         "\n".join(
             ["| exit code | meaning |", "|---|---|", *(f"| {c} | {m} |" for c, m in EXIT_CODES.items())]
         ),

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from hudi_timeline.cli.command_group import GROUPS, OTHERS
 from hudi_timeline.cli.main import app
-from pages.commands import EXIT_CODES
+from pages.commands import ABOUT_PATH, EXIT_CODES
 
 PAGE = Path(__file__).resolve().parents[2] / "packages/hudi-timeline/share/man/man1/hudi.1"
 ENVIRONMENT = {
@@ -42,8 +42,7 @@ def page() -> str:
         ".I COMMAND",
         "[\\fIOPTIONS\\fR] [\\fIPATH\\fR] ...",
         ".SH DESCRIPTION",
-        "PATH is a table's folder or address. Most commands take the environment variable HUDI_TABLE, or the current "
-        "folder, where it is not given. Errors are one line on standard error.",
+        _plain(ABOUT_PATH),
     ]
     named = {name for names in GROUPS.values() for name in names}
     others = tuple(name for name in root.list_commands(context) if name not in named)

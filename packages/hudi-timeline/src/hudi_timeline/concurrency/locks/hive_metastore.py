@@ -68,7 +68,7 @@ class HiveMetastoreLock:
 
     Args:
         config: database, table and addresses.
-        pause: between tries of requests that are not answered.
+        pause: between tries of requests that are not answered, and between looks while it waits for its turn.
         clock: seconds that only grow.
     """
 
