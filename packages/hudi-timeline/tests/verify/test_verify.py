@@ -6,11 +6,16 @@ import threading
 import pyarrow as pa
 import pytest
 from golden_tables import golden
+from listed_tables import KEPT, made, write
+from listed_tables import rows as keyed
+from listed_tables import table as table_of
 from typer.testing import CliRunner
 
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.cli.main import app
+from hudi_timeline.reading.metadata_listing import differences
+from hudi_timeline.testing import CRASH, Fault, Faults
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.verify.verify import verify
 
@@ -161,3 +166,66 @@ def test_files_that_were_found_damaged_are_looked_at_again_and_sound_ones_are_no
     for _ in range(2):
         assert "base-file-data" in {f.code for f in verify(storage, deep=True, sound=sound)}
     assert sound == {str(f.relative_to(path)) for f in files[1:]}
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("nth", [1, 2], ids=["died in the metadata table", "died in the table"])
+@pytest.mark.parametrize("markers_stay", [True, False], ids=["with markers", "without markers"])
+@pytest.mark.sampled(3)
+def test_a_rollback_that_died_once_the_instant_was_gone_is_no_finding(
+    tmp_path, table_type, nth, markers_stay
+):
+    """Lazy writers go on beside it; once it is finished, the metadata table lists what is there."""
+    storage = open_storage(str(tmp_path / "t"))
+    made(storage, table_type)
+    lazy = {
+        "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+        "hoodie.cleaner.policy.failed.writes": "LAZY",
+        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.clean.automatic": "false",
+    }
+    write(storage, keyed(4, v=1), **KEPT, **lazy)
+    died = Faults(Fault(CRASH, operation="create", path=".hoodie/2*commit", nth=nth))
+    with died.process():
+        write(died.wrap(storage), keyed(4, 3, v=7), **lazy)
+    (dead,) = table_of(storage).timeline.pending_writes()
+    if not markers_stay:
+        storage.delete_dir(f".hoodie/.temp/{dead.time}")
+    rolling = Faults(Fault(CRASH, operation="delete", path=f".hoodie/{dead.time}.*.requested", after=True))
+    with rolling.process():
+        table_of(rolling.wrap(storage), **lazy).rollback()
+    assert died.dead
+    assert rolling.dead
+    assert table_of(storage).timeline.find(dead.time) is None
+    assert len(table_of(storage).timeline.pending("rollback")) == 1
+
+    assert table_of(storage).verify(deep=True) == []
+    write(storage, keyed(2, 20, v=8), **lazy)
+    assert len(table_of(storage).timeline.pending("rollback")) == 1
+    assert table_of(storage).verify(deep=True) == []
+    table_of(storage, **lazy).rollback()
+    assert table_of(storage).timeline.pending("rollback") == ()
+    assert differences(storage) == []
+    assert table_of(storage).verify(deep=True) == []
+
+
+def test_log_files_that_no_rollback_names_are_a_finding_beside_one_that_is_pending(tmp_path):
+    storage = open_storage(str(tmp_path / "t"))
+    made(storage, "MERGE_ON_READ")
+    write(storage, keyed(4, v=1))
+    died = Faults(Fault(CRASH, operation="create", path=".hoodie/2*commit", nth=2))
+    with died.process():
+        write(died.wrap(storage), keyed(1, 0, v=7))
+    rolling = Faults(Fault(CRASH, operation="delete", path=".hoodie/2*.deltacommit.requested", after=True))
+    with rolling.process():
+        table_of(rolling.wrap(storage)).rollback()
+    assert table_of(storage).verify() == []
+    (log,) = [f.name for f in storage.list("p1") if ".log." in f.name]
+    other = log.replace(".log.1_", ".log.2_")
+    assert other != log
+    storage.copy(f"p1/{log}", f"p1/{other}")
+    assert [(f.code, f.path) for f in table_of(storage).verify() if f.severity == "error"] == [
+        ("mdt-not-listed", f"p1/{other}")
+    ]

@@ -32,7 +32,7 @@ from hudi_timeline.concurrency import markers
 from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import open_snapshot
 from hudi_timeline.metadata_config import FILES, FOLDER, built
-from hudi_timeline.metadata_table.reader import partition_slices
+from hudi_timeline.metadata_table.reader import partition_slices, trusted_scope
 from hudi_timeline.reading.metadata_listing import GONE, NOT_LISTED, OTHER_SIZE, differences
 from hudi_timeline.table_config import META_FOLDER
 from hudi_timeline.verify.check_keys import ScanOf, SliceKeys
@@ -84,11 +84,7 @@ def check_listing(facts: TableState, report: VerifyReport) -> None:
     for pending in facts.timeline.files:
         if pending.time in facts.pending_times:
             going.take(facts.contents.get(pending.path))
-    marked = (
-        {m.path for t in sorted(facts.pending_times) for m in markers.list_markers(facts.storage, t)}
-        if found
-        else set()
-    )
+    going_on = _announced(facts) if found else set()
     for difference in found:
         path = join_path(difference.partition, difference.name)
         file = (
@@ -103,7 +99,7 @@ def check_listing(facts: TableState, report: VerifyReport) -> None:
         instant = file.instant if file is not None else ""
         if difference.kind == GONE and going.has(difference.partition, difference.name):
             continue  # an open clean or rollback has come so far
-        if difference.kind == NOT_LISTED and path in marked:
+        if difference.kind == NOT_LISTED and path in going_on:
             continue  # a log file of a write that is not completed, whose name is that of the slice
         grows = difference.kind == OTHER_SIZE and (difference.stored or 0) > (difference.listed or 0)
         if instant in facts.pending_times or (grows and facts.pending_times):
@@ -119,6 +115,17 @@ def check_listing(facts: TableState, report: VerifyReport) -> None:
             else _TEXTS[difference.kind].replace("file", "partition")
         )
         report.add(_CODES[difference.kind], path, what + sizes, instant)
+
+
+def _announced(facts: TableState) -> set[str]:
+    """Files that the metadata table is yet to list: of writes that are open, and of those being rolled back.
+
+    A rollback lists the log files that stay once the write's instant is gone, as the last step before its own end.
+    """
+    out = {m.path for t in sorted(facts.open_times) for m in markers.list_markers(facts.storage, t)}
+    for request in (r for plan in facts.pending_rollbacks for r in plan.requests):
+        out |= {join_path(request.partition, log.rpartition("/")[2]) for log in request.log_blocks}
+    return out
 
 
 def _counts(facts: TableState, partition: str) -> bool:
@@ -199,8 +206,11 @@ def _records(facts: TableState, partition: str) -> Iterator[tuple[str, Mapping[s
     own = open_beside(facts.storage, f"{facts.storage.uri}/{FOLDER}")
     snapshot = open_snapshot(own)
     slices = partition_slices(snapshot, partition)
+    trusted = trusted_scope(
+        snapshot.timeline, facts.timeline, suffixes=snapshot.config.version.suffixes_metadata_instants
+    )
     scope = slice_merge(snapshot).scope
-    scope = replace(scope, rolled_back=scope.rolled_back | facts.pending_times)
+    scope = replace(scope, rolled_back=scope.rolled_back | trusted.rolled_back | facts.open_times)
     name = payload_field(partition)
     # Not by the schema of the newest commit: earlier records may lack what that one's writer knows.
     for part in slices:

@@ -464,14 +464,14 @@ def check_leftovers(facts: TableState, report: VerifyReport, *, now: Callable[[]
         now: seconds since the epoch.
     """
     storage = facts.storage
-    known = {i.time for i in facts.timeline.instants}
+    known = {i.time for i in facts.timeline.instants} | facts.open_times
     # Of a completed instant they go when it is archived; asynchronous services leave them until then.
     for instant in markers.list_instants(storage):
         if instant not in known:
             report.add("markers-left", markers.marker_folder(instant), "markers of an instant that is on no timeline",
                        instant)  # fmt: skip
     for instant in heartbeat.list_instants(storage):
-        if instant in facts.pending_times:
+        if instant in facts.open_times:
             continue
         liveness = heartbeat.liveness(storage, instant, now=now)
         if liveness.alive or liveness.age_ms is None:  # its writer took it away since the listing

@@ -219,6 +219,19 @@ class TableState:
     def pending_times(self) -> frozenset[str]:
         return frozenset(i.time for i in self.timeline.instants if not i.completed)
 
+    @cached_property
+    def pending_rollbacks(self) -> tuple[RollbackPlan, ...]:
+        """Plans of unfinished rollbacks; the instant files of what they undo may be gone."""
+        plans = (self.contents.get(i.path_in(REQUESTED)) for i in self.timeline.pending(ROLLBACK))
+        return tuple(p for p in plans if isinstance(p, RollbackPlan))
+
+    @cached_property
+    def open_times(self) -> frozenset[str]:
+        """Times of pending instants, and of those that a rollback which is not finished undoes."""
+        undone = {p.target.time for p in self.pending_rollbacks if p.target is not None}
+        completed = {i.time for i in self.timeline.instants if i.completed}
+        return self.pending_times | (undone - completed)
+
     def each(self, call: Callable[[_T], _R], items: Iterable[_T]) -> list[_R]:
         """Results of `call` for each item, in parallel, in order."""
         return list(side_by_side(call, list(items), self.workers, "hudi-verify"))
