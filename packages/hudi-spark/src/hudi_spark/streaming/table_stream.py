@@ -118,7 +118,8 @@ class TableStream:
         return START if is_start(found.checkpoint) else found.checkpoint
 
     def scan(self, start: str, end: str, columns: Sequence[str] | None = None) -> Scan:
-        """The changes after `start` up to `end`."""
+        """The changes after `start` up to `end`; none where that is earlier, as after a restore."""
+        end = max(start, end)
         table, config = self.open(), self.config
         options = dict(config.raw)
         if config.incremental_format == CDC:

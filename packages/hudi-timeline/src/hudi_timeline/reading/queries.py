@@ -54,6 +54,9 @@ META_BY_DEFAULT = False
 # Options that arguments of a query of a range take the place of.
 _RANGE = (QUERY_TYPE, BEGIN, END)
 
+_DIGITS = 17
+"""Digits of an instant: a bound may have fewer, and those that it lacks count as zeros."""
+
 
 def scan_snapshot(
     storage: Storage,
@@ -325,8 +328,24 @@ def _check_query(query: str) -> None:
 
 
 def _bounds(snapshot: TableSnapshot, begin: Moment | None, end: Moment | None) -> tuple[str, str | None]:
+    """Bounds of a range as instants.
+
+    Raises ConflictingOptionError: the range ends before it begins; one that ends where it begins is empty.
+    """
     zone = zone_of(snapshot.config.timezone)
-    return START if begin is None else _bound(begin, zone), None if end is None else _bound(end, zone)
+    start = START if begin is None else _bound(begin, zone)
+    if end is None:
+        return start, None
+    stop = _bound(end, zone)
+    if start.ljust(_DIGITS, "0") > stop.ljust(_DIGITS, "0"):
+        raise ConflictingOptionError(
+            f"the range ends at {stop}, before it begins at {start}: no commit can be in it",
+            table=snapshot.storage.uri,
+            remedy=f"give bounds in order: begin ({BEGIN}) is exclusive, end ({END}) inclusive; without an end the "
+            "range goes up to the newest commit.",
+            option=END,
+        )
+    return start, stop
 
 
 def _bound(value: Moment, zone: Any) -> str:
