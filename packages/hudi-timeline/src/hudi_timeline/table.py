@@ -267,9 +267,8 @@ class HudiTable:
                 `.filters` and `.fallback.fulltablescan.enable`.
 
         Raises:
-            ConflictingOptionError: `end` is before `begin`.
             InstantNotFoundError: commits after `begin` are archived; names the oldest instant to begin at.
-            HollowCommitError: a commit in the range is still open.
+            ConflictingOptionError: `end` is before `begin`.  HollowCommitError: a commit in the range is still open.
             MissingColumnError, SchemaError: columns or filter do not fit the table.
         """
         return queries.scan_range(
