@@ -6,6 +6,7 @@ import pytest
 
 from hudi_format.errors import CorruptFileError
 from hudi_timeline.testing.table_builder import TableBuilder
+from hudi_timeline.timeline.commit_metadata import parse_commit
 
 
 @pytest.fixture
@@ -57,3 +58,52 @@ def test_a_replacement_without_what_it_replaced_brings_nothing_back(made):
     _renamed(made, "second", "replacecommit", b'"partitionToReplaceFileIds"', b'"partitionToReplaceFileIdz"')
     with pytest.raises(CorruptFileError, match="a replacement without partitionToReplaceFileIds"):
         made.table.read().to_arrow()
+
+
+@pytest.mark.req("NEW-37")
+@pytest.mark.parametrize("given", ["null", "twice", "a partition twice", "a path twice"])
+def test_a_commit_whose_files_a_null_or_a_second_value_hides_is_damaged(made, given):
+    """Apache Hudi fails at the nulls, and takes the last of several values."""
+    made.commit("second", made.log("second", {"a": 2}))
+    path = f".hoodie/{made.at('second')}.deltacommit"
+    data = made.storage.read(path).decode()
+    start = data.index('"partitionToWriteStats"')
+    whole, rest = data[start : data.index('"compacted"')], data[data.index('"compacted"') :]
+    changed = {
+        "null": '"partitionToWriteStats" : null, ',
+        "twice": f'{whole}"partitionToWriteStats" : {{ }}, ',
+        "a partition twice": whole.rstrip().rstrip(",").rstrip()[:-1] + ', "p0" : [ ] }, ',
+        "a path twice": whole.replace('"path"', '"path" : null, "path"', 1),
+    }[given]
+    made.storage.delete(path)
+    made.storage.create(path, f"{{ {changed}{rest}".encode())
+    said = "no partitionToWriteStats" if given == "null" else "is given twice"
+    for read in (made.table.read, lambda: made.table.read_incremental("0")):
+        with pytest.raises(CorruptFileError, match=said) as e:
+            read().to_arrow()
+        assert e.value.instant == made.at("second")
+    assert [f.code for f in made.table.verify() if f.severity == "error"][:1] == ["timeline-unreadable"]
+
+
+@pytest.mark.req("NEW-37")
+@pytest.mark.parametrize("ids", ["null", '{ "p0" : [ ] }, "partitionToReplaceFileIds" : { }', None])
+def test_a_replacement_whose_groups_are_hidden_brings_nothing_back(made, ids):
+    group = made.group(1)
+    made.commit("second", made.base("second", {"b": 1}, group=2), replaced={"p0": [group]})
+    path = f".hoodie/{made.at('second')}.replacecommit"
+    data = made.storage.read(path).decode()
+    start = data.index('"partitionToReplaceFileIds" : ') + len('"partitionToReplaceFileIds" : ')
+    ids = ids or f'{{ "p0" : [ "{group}" ], "p0" : [ ] }}'
+    made.storage.delete(path)
+    made.storage.create(path, f"{data[:start]}{ids} }}".encode())
+    with pytest.raises(CorruptFileError, match=r"partitionToReplaceFileIds are null|is given twice"):
+        made.table.read().to_arrow()
+
+
+def test_texts_that_look_like_keys_are_none(made):
+    made.commit("second", made.log("second", {"a": 2}))
+    data = made.storage.read(f".hoodie/{made.at('second')}.deltacommit")
+    odd = {'"path" : ': '"fileId":', "ends in a backslash\\": "\\", "path": "fileId", "a\nb": '\\":'}
+    content = replace(parse_commit(data), extra=odd).to_json()
+    assert parse_commit(content).extra == odd
+    assert parse_commit(content).stats == parse_commit(data).stats

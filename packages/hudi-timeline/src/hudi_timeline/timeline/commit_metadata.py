@@ -196,14 +196,39 @@ def parse_commit(data: bytes, *, path: str = "") -> CommitMetadata:
         raise _corrupt(f"not JSON that can be read: {e}", path, 0) from None
     top = _expect(value, dict, "the file", path)
     _check_whole(top, path)
+    if "partitionToReplaceFileIds" in top or not _names_all(data, top):
+        _check_keys(data, path)
     return _from_object(top, path)
+
+
+def _names_all(data: bytes, top: Mapping[str, object]) -> bool:
+    """Whether the statistics are as many as the text has; to look at every key takes as long as to parse it."""
+    stats = top["partitionToWriteStats"]
+    assert isinstance(stats, dict)
+    found = sum(len(entries) for entries in stats.values() if isinstance(entries, list))
+    return data.count(b'"path"') == data.count(b'"fileId"') == found
+
+
+def _check_keys(data: bytes, path: str) -> None:
+    """Refuse a key that is given twice: of its values one would hide the files that the others name."""
+
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            twice = next(k for k in found if sum(k == key for key, _ in pairs) > 1)
+            raise _corrupt(f"{twice[:200]!r} is given twice", path, 0)
+        return found
+
+    json.loads(data, object_pairs_hook=once)
 
 
 def _check_whole(top: Mapping[str, object], path: str) -> None:
     """Refuse metadata with missing fields; Apache Hudi writes all of them."""
-    if "partitionToWriteStats" not in top:
+    if top.get("partitionToWriteStats") is None:  # Apache Hudi fails at a null, too
         raise _corrupt("it has no partitionToWriteStats", path, 0)
-    stats = _expect(top["partitionToWriteStats"] or {}, dict, "partitionToWriteStats", path)
+    stats = _expect(top["partitionToWriteStats"], dict, "partitionToWriteStats", path)
+    if top.get("partitionToReplaceFileIds", stats) is None:
+        raise _corrupt("its partitionToReplaceFileIds are null", path, 0)
     for partition, entries in stats.items():
         for entry in entries if isinstance(entries, list) else ():
             lost = [n for n in ("fileId", "path") if isinstance(entry, dict) and n not in entry]
