@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -14,7 +15,10 @@ from sampling import mark_sampled
 # Timings of a shared machine say nothing about the code.
 settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # The same examples in each run: a change is judged by what it changes.  `--hypothesis-profile=random` draws others.
-settings.register_profile("hudi", settings.get_profile("random"), derandomize=True)
+EXAMPLES = (
+    100 if os.environ.get("HUDI_SOAK") else 40
+)  # of a test that says no number: the session `soak` tries all
+settings.register_profile("hudi", settings.get_profile("random"), derandomize=True, max_examples=EXAMPLES)
 settings.load_profile("hudi")
 
 

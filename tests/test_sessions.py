@@ -97,7 +97,12 @@ INSTALLED = {
     "spark": ["packages/hudi-spark/tests"],
     "spark_full": ["packages/hudi-spark/tests"],
     "scenario": ["tests/scenarios", "tests/golden"],
-    "soak": [*(f"packages/{p}/tests" for p in sessions.PACKAGES), "tests/scenarios", "tests/golden"],
+    "soak": [
+        *(f"packages/{p}/tests" for p in sessions.PACKAGES),
+        "tests/scenarios",
+        "tests/golden",
+        "tests/guides",
+    ],
     "interop": ["tests/interop"],
     "interop_full": ["tests/interop"],
     "documents": ["tests/guides"],

@@ -33,7 +33,7 @@ def replaced_at(table):
 
 @pytest.mark.req("IN-13")
 @pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=[f"{t}-{q.name}" for t, q in QUESTIONS])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_changes_are_those_that_apache_hudi_gives(opened, table, question):
     read = opened(table)
     scan = read.read_changes(question.begin)
@@ -63,7 +63,7 @@ def applied(feed, key):
 
 @pytest.mark.req("IN-13", "IN-16")
 @pytest.mark.parametrize("table", [*TABLES, *UNLOGGED], ids=str)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_changes_in_their_order_build_the_snapshot(opened, table):
     """Every change once and with its true images, logged or told by comparing files."""
     key = table.meta["key_fields"]

@@ -45,7 +45,7 @@ CHANGES = [(t, q) for t in TABLES for q in t.questions(INCREMENTAL)]
 
 @pytest.mark.req("QR-07", "TM-22")
 @pytest.mark.parametrize(("table", "question"), CHANGES, ids=[f"{t}-{q.name}" for t, q in CHANGES])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_the_rows_of_a_range_of_completion_times_are_those_that_apache_hudi_gives(opened, table, question):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # nothing is left out, where instants are archived either
@@ -58,7 +58,7 @@ def test_the_rows_of_a_range_of_completion_times_are_those_that_apache_hudi_give
 
 
 @pytest.mark.parametrize("table", TABLES, ids=str)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_the_stream_holds_the_rows_of_the_table(opened, table):
     want = table.question(SNAPSHOT).expected()
     scan = opened(table).read(meta_columns=True)
@@ -67,7 +67,7 @@ def test_the_stream_holds_the_rows_of_the_table(opened, table):
 
 
 @pytest.mark.parametrize("table", TABLES, ids=str)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_columns_filters_and_keys_see_the_rows_of_the_table(opened, table):
     want = table.question(SNAPSHOT).expected()
     field = table.meta["ordering_field"] or "ts"

@@ -55,7 +55,7 @@ def test_an_answer_is_the_one_that_apache_hudi_gives(opened, table, question):
 
 
 @pytest.mark.parametrize("table", TABLES, ids=str)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_the_stream_holds_the_rows_of_the_table(opened, table):
     want = table.question(SNAPSHOT).expected()
     scan = opened(table).read(meta_columns=True)
@@ -69,7 +69,7 @@ NUMBERED = [t for t in TABLES if not t.name.endswith("_ordering")]
 
 @pytest.mark.req("QR-09")
 @pytest.mark.parametrize("table", NUMBERED, ids=str)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_columns_and_filters_see_the_merged_rows(opened, table):
     want = table.question(SNAPSHOT).expected()
     field = table.meta["ordering_field"] or "ts"
@@ -82,7 +82,7 @@ def test_columns_and_filters_see_the_merged_rows(opened, table):
 
 
 @pytest.mark.parametrize("table", TABLES, ids=str)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_every_row_is_found_by_its_key(opened, table):
     keys = table.question(SNAPSHOT).expected().column("_hoodie_record_key").to_pylist()
     found = opened(table).get([*keys[::3], "no such key"], meta_columns=True)
@@ -197,7 +197,7 @@ EVERY = TABLES + [t for v in LAYOUT_2 for t in golden(v)]
 
 @pytest.mark.req("FS-02", "FS-10")
 @pytest.mark.parametrize("table", EVERY, ids=str)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_inspection_names_the_files_that_a_snapshot_reads(opened, table):
     read = opened(table)
     inspect, plan = read.inspect, read.read().plan
@@ -299,7 +299,7 @@ def test_a_payload_of_the_users_is_refused_by_name(tmp_path):
 
 @pytest.mark.req("QR-06", "NEW-24", "PM-15")
 @pytest.mark.parametrize("table", TABLES, ids=str)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_spilled_snapshots_are_those_of_memory(opened, table):
     options = {"hoodie.memory.merge.max.size": "1"}
     assert (
@@ -348,7 +348,7 @@ PARTITIONED = [t for t in TABLES if t.meta["partition_fields"] and "keygen" not 
 
 @pytest.mark.req("QR-11")
 @pytest.mark.parametrize("table", PARTITIONED, ids=str)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_a_filter_on_the_partition_column_leaves_other_partitions_out(opened, table):
     opened_table = opened(table)
     column = table.meta["partition_fields"].split(",")[0]

@@ -33,7 +33,7 @@ ALL_INDEXES = [t for t in TABLES if t.name == "mdt_all_indexes"]
 
 @pytest.mark.req("TL-13", "LF-16", "MT-01", "MT-02", "MT-03")
 @pytest.mark.parametrize("table", TABLES, ids=str)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_its_listing_is_that_of_storage(table, tmp_path):
     storage = HudiTable.open(str(table.unpack(tmp_path))).storage
     assert differences(storage) == []
@@ -100,7 +100,7 @@ QUESTIONS = [(t, q) for t in TABLES for q in t.questions(SNAPSHOT, AS_OF)]
 
 @pytest.mark.req("MT-03", "FS-09", "QR-11")
 @pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=[f"{t}-{q.name}" for t, q in QUESTIONS])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_a_read_through_it_gives_the_same_rows(opened, table, question):
     read = opened(table)
     scan = read.read(as_of=question.instant, options=THROUGH, meta_columns=True)

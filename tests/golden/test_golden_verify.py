@@ -10,7 +10,7 @@ TABLES = [t for v in ("v5", "v6", "v8", "v9") for t in golden(v)]
 
 @pytest.mark.req("NEW-09")
 @pytest.mark.parametrize("table", TABLES, ids=str)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_nothing_is_found(table, tmp_path):
     assert HudiTable.open(str(table.unpack(tmp_path))).verify(deep=True) == []
 
@@ -32,7 +32,7 @@ UNDONE = {
 @pytest.mark.parametrize(
     "table", golden("v6", "cow_clustered", "mor_avro_logs", "mor_pending_compaction", "mor_rollback"), ids=str
 )
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_nothing_is_found_after_our_services(table, service, tmp_path):
     changed = HudiTable.open(str(table.unpack(tmp_path)))
     UNDONE[service](changed)

@@ -171,8 +171,15 @@ def spark():
     session.stop()
 
 
+# Of the pages on Spark that of migrations takes longest; packages/hudi-spark/tests/scenarios/test_migration.py does
+# the same in CI, and the long form runs the page.
+ON_SPARK = [
+    pytest.param(p, marks=pytest.mark.slow) if p.stem == "migration" else p for p in pages(spark=True)
+]
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize("page", pages(spark=True), ids=lambda p: p.stem)
+@pytest.mark.parametrize("page", ON_SPARK, ids=lambda p: p.stem)
 def test_a_page_s_code_on_spark_does_what_it_says(page, folder, spark):
     assert run(page, {"__name__": "__main__", "spark": spark}) > 3
 

@@ -18,7 +18,7 @@ READERS = ("hudi-rs", WRITER, "1.0.2")
 # Of each test of these modules, .ci/run does the first of so many cases; nox session interop_full does all.
 ONE_OF = {
     "test_payloads": 24,
-    "test_key_generators": 16,
+    "test_key_generators": 32,
     "test_schema_evolution": 32,
     "test_index": 36,
     "test_sizing": 8,
@@ -38,8 +38,6 @@ ONE_OF = {
     "test_same_as_apache": 16,
     "test_taking_turns": 2,
     "test_altered": 2,
-    "test_bounds_of_types": 2,
-    "test_spark": 14,
     "test_record_index": 4,
     "test_random_records": 8,
     "test_consistent_hashing": 2,
@@ -54,6 +52,7 @@ ONE_OF = {
     "test_commit_statistics": 3,
     "test_archived_replacements": 2,
     "test_harness": 3,
+    "test_int96_times": 2,
 }
 # Files of minutes go first, so that no worker ends with one while the other has nothing to do.
 LONGEST = (

@@ -80,14 +80,11 @@ def _write(process, path, steps, options):
         process.write(path, table, {**BASE, **options, **more, WRITE + "operation": operation})
 
 
-@pytest.fixture(scope="session")
-def by_spark(pool, tmp_path_factory):
-    out = {}
-    for name, steps in HISTORIES.items():
-        path = tmp_path_factory.mktemp("spark") / "table"
-        _write(pool.ours(), path, steps, EVENT_TIME if "event" in name else {})
-        out[name] = _metadata(path)
-    return out
+@pytest.fixture
+def by_spark(pool, tmp_path, name):
+    """What the history leaves on our Spark."""
+    _write(pool.ours(), tmp_path / "spark", HISTORIES[name], EVENT_TIME if "event" in name else {})
+    return _metadata(tmp_path / "spark")
 
 
 @pytest.mark.req("NEW-02", "WR-07")
@@ -102,4 +99,4 @@ def test_commits_count_the_same_with_apache_hudi_and_on_both_engines(tmp_path, b
     want = _metadata(tmp_path / "theirs")
     assert len(want) == len(steps)
     assert _metadata(tmp_path / "ours") == want
-    assert by_spark[name] == want
+    assert by_spark == want

@@ -116,6 +116,7 @@ def test_both_plan_and_execute_alike(tables, tmp_path):
 
 @pytest.mark.req("TS-02", "TS-09")
 @pytest.mark.parametrize("planner", ["ours", "theirs"])
+@pytest.mark.slow
 def test_one_executes_what_the_other_planned_beside_writes(tables, tmp_path, planner):
     path = tables.copy(tmp_path / "t")
     if planner == "ours":

@@ -194,5 +194,6 @@ def test_apache_hudi_reads_kryo_lists_as_we_do(tmp_path):
 
 
 @pytest.mark.req("LF-13")
+@pytest.mark.slow
 def test_the_kryo_lists_that_the_tests_keep_are_what_apache_hudi_makes():
     assert kryo_deletes.lines() == DATA.read_text().splitlines()

@@ -113,6 +113,7 @@ def _run(table, steps):
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("maker", ["ours", "apache"])
+@pytest.mark.slow
 def test_both_write_on_through_one_metadata_table(tmp_path, apache, table_type, maker):
     table = Table(tmp_path / "t", SHAPES["simple"], table_type, apache)
     if maker == "ours":

@@ -66,7 +66,7 @@ def _possible(case: Any) -> bool:
 
 CASES = covering_array(FACTORS, _possible)
 # Half a minute each; all of them are in nox session interop_full.
-IN_CI = 2
+IN_CI = 1
 
 
 def _shape(case: dict[str, str]) -> Shape:

@@ -131,6 +131,7 @@ TOAST = "__debezium_unavailable_value"
 
 @pytest.mark.req("PM-08", "PM-10")
 @pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.slow
 def test_the_payload_of_postgres_leaves_the_rows_that_apache_hudi_leaves(tmp_path, apache, kind):
     extra = {
         "_event_lsn": lambda rng: rng.randint(1, 6),
@@ -237,6 +238,7 @@ def test_ordering_fields_of_every_type(tmp_path, apache, kind, name):
 
 @pytest.mark.req("PM-01")
 @pytest.mark.parametrize("name", ["DefaultHoodieRecordPayload", "PartialUpdateAvroPayload"])
+@pytest.mark.slow
 def test_input_that_is_not_combined(tmp_path, apache, name):
     steps = steps_of("not combined", SCHEMA)
     steps[1:] = [(op, one_per_key(t)) for op, t in steps[1:]]
@@ -310,6 +312,7 @@ def test_logs_are_merged_as_apache_hudi_merges_them(tmp_path, apache, name, bloc
 
 @pytest.mark.req("PM-08", "PM-15")
 @pytest.mark.parametrize("name", [n for n in PAYLOADS if n != "AWSDmsAvroPayload"])
+@pytest.mark.slow
 def test_marked_deletes_in_logs_are_merged_as_apache_hudi_merges_them(tmp_path, apache, name):
     extra = {"_hoodie_is_deleted": lambda rng: rng.choice([None, False, False, True])}
     schema = pa.schema([*SCHEMA, ("_hoodie_is_deleted", pa.bool_())])

@@ -132,11 +132,11 @@ def test_apache_hudi_goes_on_after_our_cleaning_and_archival(apache, tmp_path):
         "start_ts => '20200101000000000', end_ts => '20990101000000000')"
     )
     assert first.num_rows > 0
-    for step in range(12, 20):
+    for step in range(12, 17):
         apache.write(path, rows(step), {**OPTIONS, **kept, OPERATION: "upsert"})
     mine, theirs = table.read(meta_columns=True).to_arrow(), apache.read(path)
     assert_same_rows(mine, theirs, ["k"])
-    assert table.upsert(rows(20), options=kept).warnings == ()
+    assert table.upsert(rows(17), options=kept).warnings == ()
     assert_same_rows(table.read(meta_columns=True).to_arrow(), apache.read(path), ["k"])
     times = [i.time for i in archived_instants(LocalStorage(str(path)), table.config)]
     assert times == sorted(times)
@@ -193,7 +193,7 @@ def test_apache_hudi_spares_what_our_savepoint_keeps(apache, tmp_path):
         table.upsert(rows(step), options=NO_SERVICES)
     saved = table.savepoint(user="me", comment="before the change")
     kept = set(data_files(path)) & set(table.inspect.files().column("path").to_pylist())
-    for step in range(3, 9):
+    for step in range(3, 7):
         apache.write(
             path, rows(step), {**OPTIONS, "hoodie.cleaner.commits.retained": "1", OPERATION: "upsert"}
         )

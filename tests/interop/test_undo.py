@@ -59,18 +59,22 @@ class Made:
         return name
 
     def copy(self, name, target):
+        if name == COW and not (self.folder / COW).exists():
+            self.start(COW)
         shutil.copytree(self.folder / name, target)
         return target
+
+    def start(self, table_type):
+        path = self.folder / table_type
+        self.write(path, table_type, 0, range(4), operation="insert")
+        self.write(path, table_type, 1, range(2))
+        self.write(path, table_type, 2, range(1, 6), "a")
 
 
 @pytest.fixture(scope="module")
 def made(pool, tmp_path_factory):
     made = Made(pool.get("0.15.0"), tmp_path_factory.mktemp("undo"))
-    for table_type in (COW, MOR):
-        path = made.folder / table_type
-        made.write(path, table_type, 0, range(4), operation="insert")
-        made.write(path, table_type, 1, range(2))
-        made.write(path, table_type, 2, range(1, 6), "a")
+    made.start(MOR)
     path = made.folder / "compacted"
     shutil.copytree(made.folder / MOR, path)
     name = made.named(path)

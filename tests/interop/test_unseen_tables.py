@@ -28,15 +28,21 @@ SEEDS = [
 
 
 @pytest.mark.req("QR-01", "QR-02", "QR-03", "QR-07", "IN-01")
-@pytest.mark.parametrize(("version", "seed"), SEEDS, ids=[f"{v}-{s}" for v, s in SEEDS])
-def test_every_question_gets_the_answer_of_apache_hudi(pool, tmp_path, version, seed):
+@pytest.mark.parametrize(
+    ("version", "seed", "one_of"),
+    [
+        pytest.param(*SEEDS[0], 3, id="{}-{}, a third of the questions".format(*SEEDS[0])),
+        *(pytest.param(v, s, 1, id=f"{v}-{s}") for v, s in SEEDS),
+    ],
+)
+def test_every_question_gets_the_answer_of_apache_hudi(pool, tmp_path, version, seed, one_of):
     apache, history = pool.get(version), History(version, seed)
     path = tmp_path / "table"
     history.write(apache, path)
-    found = compare(history, apache, path)
+    found = compare(history, apache, path, one_of=one_of)
     wrong = [f"{o.kind}: {o.name}: {o.message}" for o in found if o.kind in WRONG]
     assert not wrong, "\n".join([str(history), *wrong])
-    assert sum(o.kind == SAME for o in found) > 5
+    assert one_of * sum(o.kind == SAME for o in found) > 5
     assert sum(o.kind == APACHE_FAILS for o in found) < len(found) / 2
 
 

@@ -214,7 +214,7 @@ pytestmark = [pytest.mark.req("TM-07"), pytest.mark.sampled(2)]
 
 
 @PLACES
-@pytest.mark.parametrize("shift_s", [MINUTES, -MINUTES, 0.6])
+@pytest.mark.parametrize("shift_s", [MINUTES, pytest.param(-MINUTES, marks=pytest.mark.slow), 0.6])
 @pytest.mark.sampled(3)
 def test_all_commits_are_there_in_the_order_of_their_instants(place, writer, shift_s):
     here, there = writer(0.0), writer(shift_s)
@@ -260,7 +260,11 @@ def test_all_commits_are_there_in_the_order_of_their_instants(place, writer, shi
 
 @pytest.mark.parametrize(
     ("place", "shift_s"),
-    [("file_system", MINUTES), ("storage", MINUTES), ("file_system", -MINUTES)],
+    [
+        pytest.param("file_system", MINUTES, marks=pytest.mark.slow),
+        ("storage", MINUTES),
+        pytest.param("file_system", -MINUTES, marks=pytest.mark.slow),
+    ],
     indirect=["place"],
 )
 @pytest.mark.sampled(3)

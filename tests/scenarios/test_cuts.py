@@ -43,7 +43,7 @@ def folder(tmp_path):
     "name",
     [pytest.param(n, marks=[pytest.mark.slow] if OPERATIONS[n].slow else []) for n in sorted(OPERATIONS)],
 )
-@pytest.mark.sampled(3, values=False)
+@pytest.mark.sampled(8, values=False)
 def test_a_cut_at_any_storage_call_leaves_the_old_or_the_new_state(folder, processes, monkeypatch, name):
     # No other process is at the properties of these tables: a table that is half made is not waited for.
     monkeypatch.setattr(table_config, "READ_PAUSE_S", 0.0)

@@ -18,7 +18,7 @@ SEED = int(os.environ.get("HUDI_SOAK_SEED") or (random.randrange(10**6) if LONG 
 
 @pytest.mark.req("RC-01")
 def test_a_writer_without_a_jvm_that_is_killed_leaves_whole_commits(tmp_path):
-    report = Soak("local", str(tmp_path / "t"), SEED).run(40 if LONG else 6)
+    report = Soak("local", str(tmp_path / "t"), SEED).run(40 if LONG else 4)
     print(report)
 
 
@@ -26,7 +26,7 @@ def test_a_writer_without_a_jvm_that_is_killed_leaves_whole_commits(tmp_path):
 def test_a_writer_of_a_merge_on_read_table_that_is_killed_leaves_whole_commits(tmp_path):
     """Also where the kill comes into a compaction."""
     soak = Soak("local", str(tmp_path / "t"), SEED, table_type=MERGE_ON_READ)
-    print(soak.run(60 if LONG else 6))
+    print(soak.run(60 if LONG else 4))
 
 
 @pytest.mark.spark

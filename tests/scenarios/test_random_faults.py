@@ -40,7 +40,7 @@ def no_pause(monkeypatch):
 @pytest.mark.req("RC-01", "RC-09", "NEW-12")
 @pytest.mark.parametrize("after", [True, False] if LONG else [True], ids=lambda a: "after" if a else "before")
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_change_of_the_store_that_fails_leaves_the_old_or_the_new_rows(name, after):
     runs = FaultyRuns(OPERATIONS[name], None)
     first = 1 + zlib.crc32(name.encode()) % STEP
@@ -54,7 +54,7 @@ def test_a_change_of_the_store_that_fails_leaves_the_old_or_the_new_rows(name, a
 @pytest.mark.parametrize("store", ["memory", "local"] if LONG else ["memory"])
 @pytest.mark.parametrize("kinds", [HONEST, LYING] if LONG else [LYING], ids=lambda kinds: "+".join(kinds))
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_store_that_fails_at_random_leaves_the_old_or_the_new_rows(tmp_path, name, kinds, store):
     runs = FaultyRuns(OPERATIONS[name], tmp_path if store == "local" else None)
     struck = sum(len(runs.run(seed, kinds).struck) for seed in range(SEEDS))
@@ -67,7 +67,7 @@ def test_a_store_that_fails_at_random_leaves_the_old_or_the_new_rows(tmp_path, n
     "name",
     [pytest.param(n, marks=[pytest.mark.slow] if OPERATIONS[n].slow else []) for n in sorted(OPERATIONS)],
 )
-@pytest.mark.sampled(60, values=False)
+@pytest.mark.sampled(120, values=False)
 def test_a_writer_of_several_that_fails_is_mended_by_a_cleaning(monkeypatch, name, kind, options):
     # A rollback that another release may be at is left to it for an hour, which is over.
     monkeypatch.setattr(cleaning, "ROLLBACK_OVER_S", -1)

@@ -12,7 +12,7 @@ from soak.readers import KINDS, watch
 
 LONG = os.environ.get("HUDI_SOAK") == "1"
 SEED = int(os.environ.get("HUDI_SOAK_SEED") or (random.randrange(10**6) if LONG else 1))
-SECONDS = 600 if LONG else 30
+SECONDS = 600 if LONG else 15
 # Snapshot not there any more, files gone, archived or cleaned, an open commit.
 ERRORS = {"right", "HUDI-E0402", "HUDI-E0403", "HUDI-E0901", "HUDI-E0902"}
 

@@ -24,7 +24,7 @@ ONE_OF = {
     "test_operations": 4,
 }
 # The longest tests: the first of so many cases of each here, the others in the long form (`-m slow`).
-CASES_IN_CI = {"test_keys": 4, "test_validation": 2, "test_key_lookup": 5, "test_key_stages": 2}
+CASES_IN_CI = {"test_keys": 8, "test_validation": 4, "test_key_lookup": 12, "test_key_stages": 6}
 # Tests of these files are about writes and services, whose work is done by the same workers on every version.
 ONE_VERSION_FILES = {
     "test_altered",
@@ -57,6 +57,7 @@ ONE_VERSION_FILES = {
     "test_sizing",
     "test_table_services",
     "test_validation",
+    "test_wrong_calls",
 }
 ONE_VERSION = {
     "test_every_kind_of_write_and_query",

@@ -51,6 +51,7 @@ def expected(to_arrow, rows, make):
 
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.sampled(4)
+@pytest.mark.one_version
 def test_a_record_key_of_any_type_is_that_of_a_write(rows, to_arrow, column):
     spec = KeySpec((column,), (), "NON_PARTITION")
     found = [r[0] for r in rows.select(H.record_key(column)).collect()]
@@ -151,6 +152,7 @@ def test_a_wrong_argument_is_refused_before_spark_runs_anything(spark, name):
     assert error is TypeError or e.value.remedy
 
 
+@pytest.mark.one_version
 def test_hash_fields_are_names_or_a_text_with_commas(spark):
     keys = spark.createDataFrame([(f"a:{n},b:{n % 7}",) for n in range(20)], "k string")
     for fields in ("b", "a,b"):

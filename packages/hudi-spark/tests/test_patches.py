@@ -40,6 +40,7 @@ def written(rows, trips, path):
 @pytest.mark.req("WR-01", "WR-22")
 @pytest.mark.parametrize("name", ["hudi", "HUDI", "org.apache.hudi", "Org.Apache.Hudi"])
 @pytest.mark.sampled(3)
+@pytest.mark.one_version
 def test_every_name_of_the_format_writes_and_reads(spark, rows, trips, path, name):
     rows.write.format(name).options(**trips).mode("append").save(path)
     assert hudi_spark.last_commit().inserted == 2
@@ -59,11 +60,13 @@ def test_everything_may_be_given_to_save_and_load(spark, rows, trips, path):
     assert spark.read.format("hudi").load([path]).count() == 2
 
 
+@pytest.mark.one_version
 def test_the_path_may_be_an_option(spark, rows, trips, path):
     rows.write.format("hudi").options(**trips, path=path).mode("append").save()
     assert spark.read.format("hudi").load(path).count() == 2
 
 
+@pytest.mark.one_version
 def test_a_path_may_be_one_of_pathlib(spark, rows, trips, path):
     rows.write.format("hudi").options(**trips).mode("append").save(Path(path))
     assert spark.read.format("hudi").load(Path(path)).count() == 2
@@ -115,6 +118,7 @@ def test_partition_by_and_an_option_that_says_otherwise_conflict(rows, trips, pa
         rows.write.format("hudi").options(**trips).partitionBy("ts").mode("append").save(path)
 
 
+@pytest.mark.one_version
 def test_session_settings_count_below_explicit_options(spark, rows, trips, path):
     for name, value in trips.items():
         spark.conf.set(name, value)
@@ -255,6 +259,7 @@ def test_queries_name_tables_by_path(spark, rows, trips, written):
         spark.sql(f"select * from hudi.`{written}-not`")
 
 
+@pytest.mark.one_version
 def test_paths_and_patterns_below_a_table_choose_its_files(spark, written):
     def count(path, **options):
         return spark.read.format("hudi").options(**options).load(path).count()
@@ -389,6 +394,7 @@ def test_names_of_the_format():
     assert not is_hudi(None)
 
 
+@pytest.mark.one_version
 def test_values_of_options_are_written_as_spark_writes_them(spark, rows, trips, path):
     writer = rows.write.format("hudi").options(**trips).option("hoodie.combine.before.upsert", True)
     writer.option("hoodie.bloom.index.filter.type", None).mode("append").save(path)

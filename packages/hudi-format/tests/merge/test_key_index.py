@@ -166,7 +166,7 @@ def survivors(texts, values):
 @pytest.mark.parametrize(("kind", "values", "order"), ORDERINGS)
 @settings(max_examples=40)
 @given(data=st.data())
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_the_greatest_ordering_value_survives_and_the_later_among_equals(kind, values, order, data):
     # Few keys and few values, so that both repeat.
     pool = data.draw(st.lists(values, min_size=1, max_size=5))
@@ -191,7 +191,7 @@ def test_without_ordering_the_later_row_survives(texts):
 @pytest.mark.parametrize(("kind", "values", "order"), ORDERINGS)
 @settings(max_examples=40)
 @given(data=st.data())
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_a_stored_row_stays_only_if_its_ordering_value_is_greater(kind, values, order, data):
     pool = data.draw(st.lists(values, min_size=1, max_size=5))
     some = st.sampled_from(pool)

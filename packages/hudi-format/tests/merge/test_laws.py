@@ -33,7 +33,7 @@ KNOWN = {
 @pytest.mark.req("NEW-05", "PM-11")
 @pytest.mark.parametrize("deletes", [False, True])
 @pytest.mark.parametrize("rule", [*PAYLOADS.values(), COMMIT_TIME, EVENT_TIME], ids=lambda r: r.name)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(4, values=False)
 def test_the_merges_of_apache_hudi_break_the_laws_that_are_known(rule, deletes):
     report = check_laws(rule, SCHEMA, ordering="ts", deletes=deletes)
     assert set(report.broken) == KNOWN[rule.name][deletes]

@@ -100,7 +100,7 @@ RULES = [*PAYLOADS.values(), COMMIT_TIME, EVENT_TIME, AWS_DMS, replace(COMMIT_TI
 @pytest.mark.parametrize("rule", RULES, ids=lambda r: r.name)
 @settings(max_examples=60)
 @given(given_rows=st.lists(records, max_size=14), start=st.integers(0, 3))
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8, values=False)
 def test_combining_agrees_with_going_row_by_row(rule, logged, given_rows, start):
     if not logged:  # an input has no entries of delete blocks
         given_rows = [r for r in given_rows if r[2] < DELETE]

@@ -22,9 +22,8 @@ from hudi_format.parquet import _chunks
 from hudi_format.parquet.footer import footer_bytes
 from hudi_format.parquet.row_groups import RowGroup, repeating, row_groups
 
-STEP = (
-    1 if os.environ.get("HUDI_SOAK") else 10
-)  # of the bytes of a footer, how many until the next is changed
+# Of the bytes of a footer, how many until the next is changed.
+STEP = 1 if os.environ.get("HUDI_SOAK") else 30
 DAY, TIME = dt.date(2020, 5, 17), dt.datetime(2020, 5, 17, 1, 2, 3, 456789)
 KINDS = {
     "i8": (pa.int8(), [-5, 100]),

@@ -88,6 +88,7 @@ def test_each_filter_keeps_the_rows_that_arrow_keeps(spark, path, settings):
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.sampled(3)
+@pytest.mark.one_version
 def test_filters_of_reads_are_read_by_one_parser(spark, path, settings, monkeypatch, table_type):
     """Of files that Spark reads, and of those that workers merge."""
     monkeypatch.setattr(logged_slices, "LEAST_BYTES", 0)
@@ -103,6 +104,7 @@ def test_filters_of_reads_are_read_by_one_parser(spark, path, settings, monkeypa
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.one_version
 def test_filters_of_incremental_queries_choose_rows(spark, path, table_type):
     table = HudiTable.create(path, ROWS.schema, name="t", table_type=table_type, record_keys="id")
     table.bulk_insert(ROWS)

@@ -47,6 +47,7 @@ EXOTIC = [
 )
 @pytest.mark.parametrize("encode", ["true", "false"])
 @pytest.mark.sampled(3)
+@pytest.mark.one_version
 def test_any_text_may_be_a_partition(spark, path, files_read, style, encode):
     # Unencoded, what looks like an escape reads as one, as in Apache Hudi.
     texts = [t for t in EXOTIC if encode == "true" or t not in ("50%25", "per%cent")]
@@ -63,6 +64,7 @@ def test_any_text_may_be_a_partition(spark, path, files_read, style, encode):
     "style", [{}, {"datasource.write.hive_style_partitioning": "true"}], ids=["plain", "hive"]
 )
 @pytest.mark.sampled(2)
+@pytest.mark.one_version
 def test_the_one_partition_of_a_read_has_its_value(spark, path, style):
     texts = ["a+b", "50%25", "eq=x", "日本", "quo'te", "back\\slash", None]
     rows = pa.table({"id": [str(i) for i in range(len(texts))], "city": pa.array(texts, pa.string())})
@@ -124,6 +126,7 @@ def test_partition_columns_have_their_type_and_prune(spark, path, to_arrow, file
     ],
     ids=["date", "timestamp"],
 )
+@pytest.mark.one_version
 def test_partitions_of_far_years_and_of_1970_are_read(spark, path, kind, numbers, texts):
     """Python has no dates beyond the year 9999, Arrow parses none, and Spark has both."""
     make(
@@ -186,6 +189,7 @@ def test_values_of_partition_columns_are_those_of_folders_where_asked(spark, tmp
         assert all(path == value for path, value in rows), query
 
 
+@pytest.mark.one_version
 def test_filters_on_one_of_several_levels_prune(spark, path, files_read):
     rows = pa.table(
         {
@@ -243,6 +247,7 @@ NEW = pa.schema(
 )
 
 
+@pytest.mark.one_version
 def test_files_of_an_older_schema_are_widened(spark, path, files_read):
     old = pa.Table.from_pylist(
         [{"id": "1", "city": "x", "n": 1, "f": 0.5, "s": {"a": 1}, "l": [1, None]}], OLD
@@ -368,6 +373,7 @@ def test_changes_in_the_order_of_completion(spark, tmp_path):
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.one_version
 def test_a_load_calls_the_jvm_as_often_for_many_columns(spark, tmp_path, monkeypatch, table_type):
     monkeypatch.setattr(logged_slices, "LEAST_BYTES", 0)
     sent, send = [], GatewayClient.send_command
@@ -398,6 +404,7 @@ def test_a_load_calls_the_jvm_as_often_for_many_columns(spark, tmp_path, monkeyp
     assert calls(tmp_path / "many", 60) <= few + 2
 
 
+@pytest.mark.one_version
 def test_values_that_paths_have_in_another_form_are_those_of_the_files(spark, path, files_read):
     millis = [1709168523000, 1704067140000]  # 2024-02-29, 2023-12-31
     given = {

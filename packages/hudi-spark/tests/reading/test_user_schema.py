@@ -60,6 +60,7 @@ SCHEMAS = [
 
 
 @pytest.mark.parametrize("sensitive", ["false", "TRUE"])
+@pytest.mark.one_version
 def test_columns_and_fields_are_found_as_spark_finds_them(spark, table, parquet, sensitive):
     spark.conf.set(CASE_SENSITIVE, sensitive)
     try:

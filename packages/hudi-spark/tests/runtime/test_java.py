@@ -38,6 +38,7 @@ def said(tmp_path, **environment):
 
 
 @pytest.mark.parametrize("home", [None, "/no/such/java"])
+@pytest.mark.one_version
 def test_a_machine_without_java_is_told_in_one_line_before_spark_is_started(tmp_path, home):
     lines, noise = said(tmp_path, **({} if home is None else {"JAVA_HOME": home}))
     assert len(lines) == 1, (lines, noise)

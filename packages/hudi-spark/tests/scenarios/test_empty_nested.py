@@ -1,7 +1,12 @@
 """Lists, maps and structs that are empty or null throughout: Spark's Arrow writer leaves their offsets out."""
 
+import functools
+
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+
+from hudi_timeline import HudiTable
 
 MAPS = "map<string,float>"
 # Columns of each shape: type, and values of three rows.
@@ -38,11 +43,14 @@ def test_empty_nested_columns_are_written_and_read(session, tmp_path, operation)
         "hoodie.datasource.write.recordkey.field": "id",
         "hoodie.datasource.write.precombine.field": "ts",
         "hoodie.datasource.write.operation": operation,
+        "hoodie.datasource.write.partitionpath.field": "part",
     }
-    for which in (None, 0, 1, 2):  # all shapes of a row, and columns that are the same throughout
-        path = str(tmp_path / f"t{which}")
-        rows = rows_of(session, which).coalesce(1)
-        for _ in range(2 if operation == "upsert" else 1):  # a second time onto what is there
-            rows.write.format("hudi").options(**options).mode("append").save(path)
-        got = session.read.format("hudi").load(path).select("id", *SHAPES).orderBy("id").collect()
-        assert got == rows.select("id", *SHAPES).orderBy("id").collect()
+    # A partition, and so a file, of all shapes of a row, and some of columns that are the same throughout.
+    parts = [rows_of(session, which).withColumn("part", F.lit(f"p{which}")) for which in (None, 0, 1, 2)]
+    rows, path = functools.reduce(DataFrame.union, parts).coalesce(1), str(tmp_path / "t")
+    for _ in range(2 if operation == "upsert" else 1):  # a second time onto what is there
+        rows.write.format("hudi").options(**options).mode("append").save(path)
+    assert len(HudiTable.open(path).inspect.partitions()) == len(parts)
+    wanted = ("part", "id", *SHAPES)
+    got = session.read.format("hudi").load(path).select(*wanted).orderBy("part", "id").collect()
+    assert got == rows.select(*wanted).orderBy("part", "id").collect()

@@ -87,7 +87,7 @@ QUESTIONS += [
 ]
 
 
-@pytest.mark.sampled(8, values=False)
+@pytest.mark.sampled(16, values=False)
 @pytest.mark.req("QR-01", "QR-03", "QR-07")
 @pytest.mark.parametrize(("table", "question"), first_of_each_kind(QUESTIONS))
 def test_spark_gives_the_answer_that_apache_hudi_gives(spark, to_arrow, unpacked, table, question):

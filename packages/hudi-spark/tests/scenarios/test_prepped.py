@@ -54,6 +54,7 @@ def test_rows_go_back_to_their_files_without_a_look_up(spark, path, save):
 
 @pytest.mark.req("CC-40")
 @pytest.mark.parametrize("index", ["SIMPLE", pytest.param("BUCKET", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_rows_beside_log_files_go_back_while_they_are_the_stored_records(spark, path, save, index):
     given = {
         WRITE + "table.type": "MERGE_ON_READ",

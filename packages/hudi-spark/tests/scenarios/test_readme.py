@@ -6,6 +6,7 @@ import pytest
 
 
 @pytest.mark.spark
+@pytest.mark.one_version
 def test_the_readme_s_examples_run_as_they_stand(spark, tmp_path):
     readme = Path(__file__).parents[2] / "README.md"
     found = doctest.testfile(str(readme), module_relative=False, globs={"path": str(tmp_path / "trips")})

@@ -95,6 +95,7 @@ def test_a_sequence_of_operations_gives_the_rows_and_counts_of_the_engine_withou
         assert content(here) == content(there), operation
 
 
+@pytest.mark.one_version
 def test_an_ordering_field_keeps_a_newer_stored_row_where_the_payload_says_so(spark, path):
     given = options(
         **{"hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"}
@@ -128,6 +129,7 @@ def test_payloads_leave_the_same_rows_on_both_engines(spark, tmp_path, payload):
     assert HudiTable.open(here).config.payload_class.endswith(payload)
 
 
+@pytest.mark.one_version
 def test_delete_partition_takes_patterns(spark, path):
     save(spark, path, FIRST, "bulk_insert")
     save(
@@ -146,6 +148,7 @@ KEYS = [
 
 @pytest.mark.parametrize(("column", "value"), KEYS, ids=[k for k, _ in KEYS])
 @pytest.mark.sampled(3)
+@pytest.mark.one_version
 def test_a_key_of_any_type_finds_its_row_again(spark, path, column, value):
     frame = spark.sql(f"select {value} as {column}, 'x' as city, id as v from range(1)")
     given = options(**{"hoodie.datasource.write.recordkey.field": column})
@@ -189,6 +192,7 @@ def test_more_file_groups_than_tasks_are_all_written(spark, path, monkeypatch):
     assert HudiTable.open(path).read().count() == 600
 
 
+@pytest.mark.one_version
 def test_columns_are_added_and_widened(spark, path):
     narrow = spark.sql("select 'a' id, 'x' city, 1L ts, 1 n")
     given = options()
@@ -229,6 +233,7 @@ BAD = [
     ],
 )
 @pytest.mark.sampled(3)
+@pytest.mark.one_version
 def test_bad_input_is_refused_in_one_line_and_leaves_nothing(spark, path, table, more, error, operation):
     with pytest.raises(error) as e:
         save(spark, path, table, operation, options(**more))
@@ -239,6 +244,7 @@ def test_bad_input_is_refused_in_one_line_and_leaves_nothing(spark, path, table,
     assert not os.path.exists(f"{path}/.hoodie/hoodie.properties")
 
 
+@pytest.mark.one_version
 def test_a_table_may_be_updated_from_itself(spark, path):
     save(spark, path, FIRST, "bulk_insert")
     own = spark.read.format("hudi").load(path).withColumn("v", F.lit(9.0)).withColumn("ts", F.col("ts") + 1)
@@ -247,6 +253,7 @@ def test_a_table_may_be_updated_from_itself(spark, path):
     assert {r[-1] for r in content(path)} == {9.0}
 
 
+@pytest.mark.one_version
 def test_storage_that_spark_cannot_reach_is_written_by_workers_all_the_same(spark, path):
     uri = f"local://{path}"
     save(spark, uri, FIRST, "bulk_insert")
@@ -254,6 +261,7 @@ def test_storage_that_spark_cannot_reach_is_written_by_workers_all_the_same(spar
     assert spark.read.format("hudi").load(uri).count() == 60
 
 
+@pytest.mark.one_version
 def test_a_key_of_a_narrower_type_is_that_of_the_stored_value(spark, tmp_path):
     path = str(tmp_path / "t")
     options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}

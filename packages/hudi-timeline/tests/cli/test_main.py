@@ -305,6 +305,7 @@ def test_options_with_a_meaning_are_listed(hudi):
     assert len(json.loads(hudi("config", "list", "--all", "-o", "json")[1])) > len(rows)
 
 
+@pytest.mark.sampled(2, values=False)
 @pytest.mark.parametrize("output", ["table", "json", "ndjson", "csv"])
 def test_a_closed_standard_output_takes_nothing_and_harms_nothing(path, output):
     done = _in_shell(f'hudi files "$T" -o {output} >&-', path)

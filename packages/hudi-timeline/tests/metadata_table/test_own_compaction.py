@@ -109,6 +109,7 @@ def test_without_a_compaction_nothing_of_the_table_is_archived(storage):
     assert differences(storage) == []
 
 
+@pytest.mark.sampled(3, values=False)
 @pytest.mark.parametrize("stays", ["rollback", "restore", "indexing"])
 def test_an_old_instant_that_stays_on_the_table_s_timeline_holds_nothing_back(storage, stays):
     made(storage)

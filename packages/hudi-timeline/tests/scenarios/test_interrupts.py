@@ -155,7 +155,7 @@ def _write_on(t, name, target):
 
 @pytest.mark.req("RC-01", "CC-25")
 @pytest.mark.parametrize("name", OPERATIONS)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8, values=False)
 def test_an_interrupt_at_any_step_lets_the_same_process_write_on(made, tmp_path, name):
     shutil.copytree(made, tmp_path / "t")
     count = steps_of(lambda: OPERATIONS[name](HudiTable.open(tmp_path / "t"), 100))

@@ -28,7 +28,7 @@ def held(table):
     return found
 
 
-@pytest.mark.sampled(48)
+@pytest.mark.sampled(48, values=False)
 @pytest.mark.req("NEW-04", "IX-06", "IX-08", "IX-12", "PM-08", "PM-10", "PM-15")
 @pytest.mark.parametrize("moves", [True, False], ids=["moves", "stays"])
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])

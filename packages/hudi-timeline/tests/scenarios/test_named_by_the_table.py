@@ -175,7 +175,7 @@ def everything(uri, folder):
 
 
 @pytest.mark.req("NEW-37")
-@pytest.mark.sampled(6, values=False)
+@pytest.mark.sampled(12, values=False)
 @pytest.mark.parametrize(
     ("place", "table_type"),
     [

@@ -161,7 +161,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sampled(40, values=False)
+@pytest.mark.sampled(80, values=False)
 @pytest.mark.req("CC-01", "CC-22", "CC-23", "TM-24")
 @pytest.mark.parametrize(("kind", "listing", "service", "rival"), CASES)
 def test_rows_are_those_that_the_rival_left_and_the_table_goes_on(

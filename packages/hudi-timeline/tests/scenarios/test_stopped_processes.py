@@ -47,7 +47,7 @@ def stopped(kind, act, rival, number, after):
 
 @pytest.mark.req("CC-22", "NEW-12")
 @pytest.mark.parametrize(("kind", "act", "rival"), PAIRS, ids=[f"{a} and {r}" for _, a, r in PAIRS])
-@pytest.mark.sampled(3, values=False)
+@pytest.mark.sampled(6, values=False)
 def test_a_process_that_is_stopped_anywhere_harms_nothing(kind, act, rival):
     for number in itertools.count(1, STEP):
         struck = [stopped(kind, act, rival, number, after) for after in (False, True)]

@@ -87,6 +87,7 @@ def notes(hudi, path):
     return [r["note"] for r in json.loads(out) if r["check"] == "pending" and r["state"] != "ok"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_what_the_doctor_names_ends_what_a_killed_process_left(made, tmp_path, hudi, name):
     template = made / ("MERGE_ON_READ" if name == "compact" else "COPY_ON_WRITE")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 import threading
 
@@ -139,7 +140,9 @@ def test_a_crash_at_any_change_is_mended_by_the_next_writer(store, mode):
     if mode == "overwrite":
         new = pairs((range(2), 1))
     # Every other change in memory; elsewhere, where they cost more, fewer of them.
-    step = {"memory": 2, "local": 3, "folders": 5, "s3": 11}[store.name]
+    step = {"memory": 2, "local": 3, "folders": 5, "s3": 11 if os.environ.get("HUDI_SOAK") else 19}[
+        store.name
+    ]
     seen = set()
     for at in range(1, 400, step):
         name = f"t{at}"
@@ -219,7 +222,7 @@ def test_tasks_carry_their_storage_elsewhere(store):
 
 @pytest.mark.req("CC-40", "SE-02")
 @pytest.mark.parametrize("moment", ["before the instant", "while it writes"])
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(6, values=False)
 def test_a_column_that_another_writer_adds_meanwhile_stays(store, monkeypatch, moment):
     storage = store.storage()
     write(storage, rows(8))
