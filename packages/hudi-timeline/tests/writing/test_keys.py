@@ -16,6 +16,7 @@ from hudi_format.errors import (
     MissingColumnError,
     SchemaError,
 )
+from hudi_format.merge.payloads import payload_rule
 from hudi_format.storage.open import open_storage
 from hudi_index.lookup import LookupCount
 from hudi_timeline import HudiTable, write_hudi
@@ -426,3 +427,38 @@ def test_keys_of_dates_decimals_and_uuids_are_found_beside_times_as_text(tmp_pat
         rows = [{"id": value, "p": "a", "v": 1}]
         write_hudi(tmp_path / str(number), rows, key="id", partition_by="p", options={CONSISTENT: "true"})
         assert HudiTable.open(str(tmp_path / str(number))).get([value])["v"].to_pylist() == [1]
+
+
+DMS, DEBEZIUM = "AWSDmsAvroPayload", "MySqlDebeziumAvroPayload"
+
+
+@pytest.mark.parametrize(
+    ("payload", "column", "kind", "said"),
+    [
+        (DMS, "op", pa.string(), "the rows have op: none of them is taken for a delete"),
+        (DMS, "OP", pa.int32(), "the rows have OP"),
+        (DMS, "Op", pa.int64(), "column Op has type int64: no row is taken for a delete"),
+        (DMS, "Op", pa.list_(pa.string()), "has type list<"),
+        (DEBEZIUM, "_Change_Operation_Type", pa.string(), "rename the column to _change_operation_type"),
+        (DMS, "Op", pa.string(), ""),
+        (DMS, "Op", pa.dictionary(pa.int8(), pa.string()), ""),
+        (DMS, "operation", pa.string(), ""),  # a full load has no marks
+        ("DefaultHoodieRecordPayload", "op", pa.string(), ""),
+    ],
+)
+def test_a_column_that_only_looks_like_the_payloads_mark_of_a_delete_is_told(payload, column, kind, said):
+    rows = pa.schema([("id", pa.string()), (column, kind)])
+    found = keys.about_marks(payload_rule(payload), rows)
+    assert len(found) == bool(said)
+    assert said in "".join(found)
+
+
+def test_a_write_warns_of_marks_that_mark_nothing(tmp_path):
+    options = {"hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.AWSDmsAvroPayload"}
+    for name, kept in (("op", ["a"]), ("Op", [])):
+        schema = pa.schema([("id", pa.string()), (name, pa.string())])
+        table = HudiTable.create(tmp_path / name, schema, name="t", record_keys=["id"], options=options)
+        table.upsert(pa.table({"id": ["a"], name: ["I"]}, schema), options=options)
+        result = table.upsert(pa.table({"id": ["a"], name: ["D"]}, schema), options=options)
+        assert any("deletes rows with Op='D'" in w for w in result.warnings) == bool(kept)
+        assert table.read().to_arrow().column("id").to_pylist() == kept

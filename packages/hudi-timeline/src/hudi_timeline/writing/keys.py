@@ -34,6 +34,7 @@ _SAMPLE = 16
 _TEXT = re.compile(r"[0-9]{4,}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]+")
 _NUMBER = re.compile(r"-?[0-9]+")
 _NUMBERS = (pt.is_integer, pt.is_floating, pt.is_decimal)
+_TEXTS = (pt.is_string, pt.is_large_string, pt.is_string_view, pt.is_dictionary, pt.is_null)
 
 
 def key_spec_of(config: WriteConfig, table: TableConfig | None, *, no_rows: bool = False) -> KeySpec:
@@ -344,6 +345,32 @@ def check_compared(rule: MergeRule, ordering: str | None, schema: pa.Schema) -> 
         remedy="cast the column, or merge by DefaultHoodieRecordPayload, which takes any type.",
         column=rule.compared,
         type=str(kind),
+    )
+
+
+def about_marks(rule: MergeRule, rows: pa.Schema) -> tuple[str, ...]:
+    """Warnings of a column that looks like the payload's mark of a delete, and marks none.
+
+    Full loads have no such column, which is no cause for one.
+    """
+    name = rule.delete_field
+    if not name:
+        return ()
+    marks = f"{name}={rule.delete_marker!r}"
+    if name in rows.names:
+        kind = rows.field(name).type
+        if any(check(kind) for check in _TEXTS):
+            return ()
+        return (
+            f"{rule.name} deletes rows with {marks}, and column {name} has type {kind}: no row is taken for a delete; "
+            "give it as text",
+        )
+    near = [n for n in rows.names if n.lower() == name.lower()]
+    if not near:
+        return ()
+    return (
+        f"{rule.name} deletes rows with {marks}, in exactly these letters, and the rows have {near[0]}: none of them "
+        f"is taken for a delete, as in Apache Hudi; rename the column to {name}",
     )
 
 

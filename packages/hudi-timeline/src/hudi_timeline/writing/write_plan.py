@@ -340,10 +340,11 @@ def plan_for(
         {} if old is not None else table_properties(config, key_spec, ordering, storage, index, bucket)
     )
     return Plan(
-        storage, config, snapshot, properties, key_spec, ordering, schema, input_schema,
-        rule, (*warnings, *about_times, *about_index), recreate, changes, stored_keys, index, recorded, to_record,
-        asked_archive, virtual, NOTHING if snapshot is None else Basis.of(snapshot.config, snapshot.timeline), exact,
-        bucket, custom, None if declared is None else declared.text,
+        storage, config, snapshot, properties, key_spec, ordering, schema, input_schema, rule,
+        (*warnings, *about_times, *about_index, *keys.about_marks(rule, input_schema)), recreate, changes, stored_keys,
+        index, recorded, to_record, asked_archive, virtual,
+        NOTHING if snapshot is None else Basis.of(snapshot.config, snapshot.timeline), exact, bucket, custom,
+        None if declared is None else declared.text,
     )  # fmt: skip
 
 
@@ -403,9 +404,8 @@ def _ordering_field(
         if table is None:
             keys.check_ordering(columns, (field,), storage)
         return field, ()
-    if config.ordering_given:  # given empty: none on purpose
-        return None, ()
-    if table is None and keys.has_order(columns, DEFAULT_ORDERING_FIELD):
+    # Given empty it is none on purpose.
+    if table is None and not config.ordering_given and keys.has_order(columns, DEFAULT_ORDERING_FIELD):
         return DEFAULT_ORDERING_FIELD, (
             f"no ordering field was given: column {DEFAULT_ORDERING_FIELD!r} is used, as Apache Hudi does; name it "
             "with hoodie.datasource.write.precombine.field",
