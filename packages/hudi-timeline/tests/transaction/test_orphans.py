@@ -8,14 +8,15 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import HudiError, LockError, ValidationError
+from hudi_format.errors import ConcurrentWriterError, HudiError, LockError, ValidationError
 from hudi_format.storage.open import open_storage
 from hudi_format.storage.protocol import Storage
-from hudi_timeline import HudiTable
+from hudi_timeline import HudiTable, table_config
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.options.transaction_config import parse_transaction_options
@@ -30,6 +31,7 @@ from hudi_timeline.timeline.instant import COMPLETED, INFLIGHT, REQUESTED
 from hudi_timeline.transaction import orphans
 from hudi_timeline.transaction.orphans import remove_temporaries
 from hudi_timeline.transaction.transaction import begin_transaction
+from hudi_timeline.writing import operation
 from hudi_timeline.writing.writes import write
 
 HEX = "0123456789abcdef" * 2
@@ -334,3 +336,56 @@ def test_a_first_write_that_fails_takes_the_table_from_nobody(
     assert [type(t) for t in told] == [LockError]
     another()
     assert HudiTable.open(path).read(["id", "v"]).to_arrow().to_pylist() == [{"id": "a", "v": 1}]
+
+
+@pytest.mark.req("CC-40")
+@pytest.mark.parametrize("planned", ["for a new table", "for the table that goes"])
+def test_a_writer_whose_table_a_failed_first_write_removes_makes_its_own_or_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planned: str
+) -> None:
+    """The other first write has made the table, and takes it away while this one waits for the lock."""
+    path = str(tmp_path / "t")
+    rows = pa.table({"id": ["a"], "v": [1]})
+    options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    properties = {"hoodie.table.name": "t", "hoodie.table.recordkey.fields": "id"}
+    made, begin, taken = operation._made, operation.begin_transaction, []
+
+    def make(run: Any, storage: Storage) -> Any:
+        if not taken and planned == "for a new table":
+            table_config.create(open_storage(path), properties)
+        return made(run, storage)
+
+    def begin_late(storage: Storage, *args: Any, **more: Any) -> Any:
+        if not taken:
+            taken.append(True)
+            orphans.remove_unborn(storage, more["options"], table_name="t")
+            assert storage.list("") == []
+        return begin(storage, *args, **more)
+
+    monkeypatch.setattr(operation, "_made", make)
+    monkeypatch.setattr(operation, "begin_transaction", begin_late)
+    if planned == "for the table that goes":
+        table_config.create(open_storage(path), properties)
+        with pytest.raises(ConcurrentWriterError, match="removed since this write was planned") as caught:
+            write(open_storage(path), "upsert", rows, options)
+        assert "run the write again" in caught.value.remedy
+        assert open_storage(path).list("") == []
+    write(open_storage(path), "upsert", rows, options)
+    assert taken
+    assert HudiTable.open(path).read(["id", "v"]).to_arrow().to_pylist() == [{"id": "a", "v": 1}]
+    assert HudiTable.open(path).verify() == []
+
+
+def test_a_first_write_that_cannot_begin_leaves_no_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = open_storage(str(tmp_path / "t"))
+    options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+
+    def fail(*args: Any, **more: Any) -> Any:
+        raise LockError("no lock")
+
+    monkeypatch.setattr(operation, "begin_transaction", fail)
+    with pytest.raises(LockError):
+        write(storage, "upsert", pa.table({"id": ["a"], "v": [1]}), options)
+    assert storage.list("") == []

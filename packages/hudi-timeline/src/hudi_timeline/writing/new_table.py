@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from typing import TypeVar
 
 from hudi_format.errors import (
+    ConcurrentWriterError,
     ConflictingOptionError,
     NotAHudiTableError,
     OptionError,
@@ -24,7 +26,11 @@ from hudi_timeline import table_config
 from hudi_timeline.file_system_view import bucket_settings
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.options.table_options import CDC_ENABLED, CDC_MODE, TABLE_NAME
+from hudi_timeline.table_config import TableConfig
 from hudi_timeline.table_version import WRITE_VERSION
+
+T = TypeVar("T")
+_TRIES = 5
 
 
 def table_properties(
@@ -99,6 +105,45 @@ def table_properties(
             option=CDC_MODE,
         )
     return out
+
+
+def begin_on(
+    table: TableConfig | None,
+    make: Callable[[], tuple[TableConfig, bool]],
+    begin: Callable[[TableConfig], T],
+    unmake: Callable[[], None],
+) -> tuple[T, TableConfig, bool]:
+    """A write that is begun on a table, the table, and whether it was made for this write.
+
+    A first write that fails removes the table that it made, under the lock.  Who waited for that lock meanwhile makes
+    one of its own.
+
+    Args:
+        table: that the write was planned for; None for a new one.
+        make: makes the new table, or loads that of another first write; says whether it made it.
+        unmake: removes what `make` made, where the write cannot begin.
+
+    Raises:
+        ConcurrentWriterError: the table was removed since the write was planned for it.
+    """
+    for left in reversed(range(_TRIES)):
+        found, made = (table, False) if table is not None else make()
+        try:
+            return begin(found), found, made
+        except NotAHudiTableError as e:
+            if table is None and left:
+                continue
+            raise ConcurrentWriterError(
+                "the table was removed since this write was planned: by a first write that failed, or by hand",
+                table=e.table,
+                remedy="run the write again: it makes the table where there is none.",
+                running=True,
+            ) from e
+        except BaseException:
+            if made:
+                unmake()
+            raise
+    raise AssertionError("the last try returns or raises")
 
 
 # Which partitions a write replaces or deletes, by the names, patterns and rows that it was given.

@@ -60,6 +60,7 @@ from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.index_choice import about_left, in_commit, in_properties
 from hudi_timeline.writing.keys import about_path_values, about_unfound, advice
 from hudi_timeline.writing.latest_slices import LatestSlices, rows_of
+from hudi_timeline.writing.new_table import begin_on
 from hudi_timeline.writing.non_blocking import is_blind, refuse_if_order_matters
 from hudi_timeline.writing.null_elements import about_null_elements
 from hudi_timeline.writing.possible_duplicates import (
@@ -256,18 +257,17 @@ def _transaction(run: _Run) -> Iterator[tuple[Transaction, TableConfig]]:
         storage = plan.storage
         if new is not None:
             storage, options = new.storage, new.options
-        table, made = (plan.table, False) if plan.table is not None else _made(run, storage)
-        if made:
-            run.plan = plan = replace(plan, basis=Basis.of(table, Timeline()))
+        begin = partial(
+            begin_transaction, storage, action=action, options=options, caller=caller, lost=run.lost,
+            operation=plan.operation_name.upper(), precedence=run.precedence,
+            commits=None if plan.snapshot is None else plan.snapshot.commits)  # fmt: skip
+        unmake = partial(
+            orphans.remove_unborn, storage, options, table_name=plan.properties.get(table_config.NAME, "")
+        )
+        begun, table, made = begin_on(plan.table, partial(_made, run, storage), begin, unmake)
+        run.plan = plan = replace(plan, basis=Basis.of(table, Timeline())) if made else plan
         try:
-            with (
-                begin_transaction(
-                    storage, table, action=action, operation=plan.operation_name.upper(), options=options,
-                    caller=caller, commits=None if plan.snapshot is None else plan.snapshot.commits, lost=run.lost,
-                    precedence=run.precedence,
-                ) as transaction,
-                owners_named(transaction.now),
-            ):  # fmt: skip
+            with begun as transaction, owners_named(transaction.now):
                 _plan_again(run, transaction)
                 run.aside.settle(transaction)
                 try:
@@ -279,7 +279,7 @@ def _transaction(run: _Run) -> Iterator[tuple[Transaction, TableConfig]]:
         except BaseException:
             # One that is to replace another goes with its room, or takes its place yet.
             if made and new is None:
-                orphans.remove_unborn(storage, options, table_name=table.name)
+                unmake()
             raise
 
 
