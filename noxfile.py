@@ -409,7 +409,7 @@ def interop(session: nox.Session) -> None:
 def interop_full(session: nox.Session) -> None:
     """All of the interoperability suite, and 200 histories of two writers."""
     _install(session, "hudi-spark", PYSPARKS["3.5"], *TESTING, *PEERS)
-    _pytest(session, "tests/interop", "--timeout=3600")
+    _pytest(session, "tests/interop", "--timeout=3600", env={"HUDI_SOAK": "1"})
     session.run("python", "tools/interop/two_writers.py", "0", "200", str(Path(session.create_tmp()) / "two"))
 
 

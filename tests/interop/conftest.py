@@ -38,6 +38,7 @@ ONE_OF = {
     "test_same_as_apache": 16,
     "test_taking_turns": 2,
     "test_altered": 2,
+    "test_bounds_of_types": 2,
     "test_record_index": 4,
     "test_random_records": 8,
     "test_consistent_hashing": 2,

@@ -82,8 +82,16 @@ def asked(names):
         yield f"{name} = {literal(name, 0)}", "e"
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["by statistics", "without statistics"])
-def test_no_file_with_a_row_of_the_answer_is_left_out(tmp_path, apache, monkeypatch, told):
+@pytest.mark.parametrize(
+    ("told", "one_of"),
+    [
+        pytest.param(True, 3, id="by statistics, a third"),
+        pytest.param(True, 1, id="by statistics", marks=pytest.mark.slow),
+        pytest.param(False, 1, id="without statistics", marks=pytest.mark.slow),
+    ],
+)
+def test_no_file_with_a_row_of_the_answer_is_left_out(tmp_path, apache, monkeypatch, told, one_of):
+    """Filters of each kind and on each type; all of them, or one of so many."""
     path = tmp_path / "t"
     names = list(TYPES)
     if not told:
@@ -101,7 +109,7 @@ def test_no_file_with_a_row_of_the_answer_is_left_out(tmp_path, apache, monkeypa
         ours.write(path, "insert", pa.Table.from_pylist(rows, schema), options=OPTIONS)
     assert "column_stats" in HudiTable.open(str(path)).config.metadata_partitions
     view_with_skipping(apache, "of_types", path)
-    filters = list(asked(names))
+    filters = list(asked(names))[::one_of]
     # One statement: each part of it is a scan that leaves files out by its own filter.
     each = (f"SELECT {n} AS number, id FROM of_types WHERE {where}" for n, (where, _) in enumerate(filters))
     rows = apache.sql(" UNION ALL ".join(each)).to_pylist()
@@ -129,6 +137,7 @@ def test_neither_is_one_for_filters_on_floats(tmp_path, apache):
 @pytest.mark.parametrize(
     "version", ["0.15.0", *(pytest.param(v, marks=pytest.mark.slow) for v in ("1.0.2", "1.2.0"))]
 )
+@pytest.mark.slow
 def test_texts_too_long_for_bounds_are_lost_by_apache_hudi_only(tmp_path, pool, version):
     """Its statistics have the bounds of the other row groups of the file, and of the other files of the partition."""
     apache, path, long = pool.get(version), tmp_path / "t", "x" * 5000

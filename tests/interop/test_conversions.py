@@ -91,6 +91,7 @@ def test_a_table_is_upgraded_as_apache_hudi_upgrades_it(apache, tables, tmp_path
 
 
 @pytest.mark.req("OP-11")
+@pytest.mark.slow
 def test_a_table_is_downgraded_as_apache_hudi_downgrades_it(apache, tables, tmp_path):
     with pytest.raises(UnsupportedError, match="log files"):
         HudiTable.open(str(tables / MOR)).downgrade()

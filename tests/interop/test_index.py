@@ -366,6 +366,7 @@ def test_apache_hudi_finds_our_keys_by_filters_made_for_few_keys(tmp_path, pool,
 
 @pytest.mark.req("NEW-14", "IX-15")
 @pytest.mark.parametrize("version", ["0.15.0", "1.0.2", pytest.param("1.2.0", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_a_global_index_is_remembered_whatever_apache_hudi_does_to_the_table(tmp_path, pool, version):
     """Its writes, with and without a metadata table, CREATE TABLE over it, and versions up and down."""
     engine, path = pool.get(version), tmp_path / "t"

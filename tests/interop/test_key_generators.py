@@ -222,6 +222,7 @@ TIMES = {
 @pytest.mark.req("KG-03", "QR-03")
 @pytest.mark.parametrize("kind", TIMES)
 @pytest.mark.parametrize("version", ["1.0.2", pytest.param("1.2.0", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_from_version_8_on_columns_of_formatted_times_are_text_in_snapshots(pool, tmp_path, version, kind):
     type_, values, told = TIMES[kind]
     apache = pool.get(version)

@@ -198,6 +198,7 @@ def test_rows_flagged_as_deleted_leave_the_rows_that_apache_hudi_leaves(tmp_path
 
 @pytest.mark.req("PM-05")
 @pytest.mark.parametrize("name", ["DefaultHoodieRecordPayload", "FirstValueAvroPayload"])
+@pytest.mark.slow
 def test_a_delete_field_with_its_marker_deletes_and_the_flag_does_not(tmp_path, apache, name):
     extra = {
         "mark": lambda rng: rng.choice([None, 1, 7]),
@@ -247,6 +248,7 @@ def test_input_that_is_not_combined(tmp_path, apache, name):
 
 @pytest.mark.req("PM-01")
 @pytest.mark.parametrize("name", ["FirstValueAvroPayload", "PartialUpdateAvroPayload"])
+@pytest.mark.slow
 def test_inserts_that_are_combined(tmp_path, apache, name):
     steps = steps_of("combined", SCHEMA, first=("insert", (1, 3)))
     both(tmp_path, apache, steps, payload(name) | {"hoodie.combine.before.insert": "true"})

@@ -144,6 +144,7 @@ def test_the_indexes_of_apache_hudi_find_our_records(tmp_path, apache, index):
     turns.check(f"delete by apache, {index}")
 
 
+@pytest.mark.slow
 def test_apache_hudi_cleans_and_archives_over_our_commits(tmp_path, apache):
     turns = Turns(tmp_path / "t", SHAPES["simple"], apache)
     turns.take("ours", "insert")
@@ -166,6 +167,7 @@ def test_apache_hudi_cleans_and_archives_over_our_commits(tmp_path, apache):
     turns.check("upsert by ours over an archived timeline")
 
 
+@pytest.mark.slow
 def test_apache_hudi_rolls_back_our_commit(tmp_path, apache):
     turns = Turns(tmp_path / "t", SHAPES["simple"], apache)
     turns.take("ours", "insert")

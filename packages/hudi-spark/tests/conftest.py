@@ -24,7 +24,7 @@ ONE_OF = {
     "test_operations": 4,
 }
 # The longest tests: the first of so many cases of each here, the others in the long form (`-m slow`).
-CASES_IN_CI = {"test_keys": 8, "test_validation": 4, "test_key_lookup": 12, "test_key_stages": 6}
+CASES_IN_CI = {"test_keys": 100, "test_validation": 4, "test_key_lookup": 100, "test_key_stages": 6}
 # Tests of these files are about writes and services, whose work is done by the same workers on every version.
 ONE_VERSION_FILES = {
     "test_altered",

@@ -25,7 +25,7 @@ DDL = "id string, p string, ts long"
 @pytest.mark.req("IX-02")
 @pytest.mark.parametrize("meta_fields", ["true", "false"])
 @pytest.mark.parametrize("broadcast", [500_000, -1], ids=["broadcast", "shuffled"])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4, values=False)
 def test_keys_found_by_spark_itself(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broadcast: int, meta_fields: str
 ) -> None:
