@@ -1,5 +1,6 @@
 """Commits that contradict themselves, or what no table can have: an error, and never other rows."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -107,3 +108,38 @@ def test_texts_that_look_like_keys_are_none(made):
     content = replace(parse_commit(data), extra=odd).to_json()
     assert parse_commit(content).extra == odd
     assert parse_commit(content).stats == parse_commit(data).stats
+
+
+@pytest.mark.req("IN-01")
+@pytest.mark.parametrize("order", ["stable", "completion"])
+@pytest.mark.parametrize(
+    ("table_type", "own", "other"),
+    [
+        ("COPY_ON_WRITE", "commit", "deltacommit"),
+        ("COPY_ON_WRITE", "commit", "replacecommit"),
+        ("MERGE_ON_READ", "deltacommit", "commit"),
+        ("MERGE_ON_READ", "deltacommit", "replacecommit"),
+    ],
+)
+def test_an_instant_of_two_actions_is_refused_in_ranges_and_found_by_verify(table_type, own, other, order):
+    """A range of changes had each of them twice."""
+    made = TableBuilder(table_type=table_type)
+    made.commit("first", made.base("first", {"a": 1}))
+    made.commit("second", made.base("second", {"a": 2, "b": 2}))
+    made.commit("third", made.base("third", {"a": 3, "b": 2}))
+    content = json.loads(made.storage.read(f".hoodie/{made.at('second')}.{own}"))
+    if other == "replacecommit":
+        content["partitionToReplaceFileIds"] = {}
+    for state, text in (("requested", ""), ("inflight", ""), ("", json.dumps(content))):
+        name = (
+            "inflight" if (other, state) == ("commit", "inflight") else ".".join(filter(None, (other, state)))
+        )
+        made.storage.create(f".hoodie/{made.at('second')}.{name}", text.encode())
+    for read in (made.table.read_incremental, made.table.read_changes):
+        with pytest.raises(CorruptFileError, match="one instant is a") as e:
+            read("000", order=order)
+        assert e.value.instant == made.at("second")
+        if order == "stable":
+            assert read(made.at("second")).to_arrow().num_rows
+    assert "timeline-contradiction" in [f.code for f in made.table.verify()]
+    assert made.table.read(["id", "v"]).to_arrow().num_rows == 2

@@ -13,7 +13,12 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
+from hudi_format.errors import (
+    ConflictingOptionError,
+    CorruptFileError,
+    InvalidOptionError,
+    UnsupportedError,
+)
 from hudi_format.schema.meta_fields import without_meta
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, open_snapshot, snapshot_of
@@ -41,7 +46,7 @@ from hudi_timeline.reading.plan import JSON, STRUCT
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.snapshot_query import START, SnapshotSource, snapshot_schema
 from hudi_timeline.timeline.active_timeline import latest_schema
-from hudi_timeline.timeline.instant import Committed, named_instant, parse_query_instant, zone_of
+from hudi_timeline.timeline.instant import Committed, Instant, named_instant, parse_query_instant, zone_of
 
 Moment: TypeAlias = str | date | Committed
 """An instant time (digits), `yyyy-MM-dd[ HH:mm[:ss[.SSS]]]` in the table's time zone, a date or datetime, or the result
@@ -173,6 +178,7 @@ def scan_range(
     if incremental_range.by_completion(asked):
         snapshot, stop = settled(snapshot, stop)
     range = incremental_range.incremental_range(snapshot, start, stop, asked)
+    _refuse_two_actions(snapshot, range.instants)
     if asked.use_end_schema and range.instants:
         at_end = latest_schema(storage, snapshot.timeline, snapshot.config, range.instants[-1].time)
         if at_end is not None:
@@ -228,6 +234,7 @@ def scan_changes(
     if by_completion(asked):
         snapshot, stop = settled(snapshot, stop)
     range = changes_range(snapshot, start, stop, asked)
+    _refuse_two_actions(snapshot, range.instants)
     snapshot = with_history(snapshot, asked.schema_on_read)
     if snapshot.evolution is not None and images == STRUCT:
         raise UnsupportedError(
@@ -325,6 +332,25 @@ def _check_query(query: str) -> None:
             f"query={query!r} is unknown",
             remedy=f"use {SNAPSHOT!r} or {READ_OPTIMIZED!r}; read_incremental() gives changes.",
         )
+
+
+def _refuse_two_actions(snapshot: TableSnapshot, instants: Sequence[Instant]) -> None:
+    """Refuse two completed writes at one instant: rows say only the time, and each of both would claim them.
+
+    Raises CorruptFileError.
+    """
+    known: dict[str, Instant] = {}
+    for instant in instants:
+        other = known.setdefault(instant.time, instant)
+        if other is not instant:
+            raise CorruptFileError(
+                f"one instant is a {other.action} and a {instant.action}: what was changed at it cannot be told",
+                table=snapshot.storage.uri,
+                instant=instant.time,
+                file=instant.path,
+                remedy="`hudi verify` names the files of both (timeline-contradiction): find out which of them the "
+                "write was, and move the files of the other away; the range can be read from that instant on.",
+            )
 
 
 def _bounds(snapshot: TableSnapshot, begin: Moment | None, end: Moment | None) -> tuple[str, str | None]:
