@@ -83,6 +83,7 @@ def test_so_it_does_for_rows_beside_logs(spark, path):
     assert sorted(r.id for r in frame.where("d > 0.5").collect()) == ["a", "b"]
 
 
+@pytest.mark.one_version
 def test_floats_that_became_doubles_are_kept_too(spark, path, trips):
     for kind, rows in (("float", [("a", NAN), ("b", 0.25)]), ("double", [("c", 0.5)])):
         frame = spark.createDataFrame(rows, f"id string, f {kind}")

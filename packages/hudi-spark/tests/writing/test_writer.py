@@ -74,6 +74,7 @@ STEPS = [
 
 
 @pytest.mark.req("WR-01", "WR-02", "WR-03")
+@pytest.mark.one_version
 def test_a_sequence_of_operations_gives_the_rows_and_counts_of_the_engine_without_a_jvm(spark, tmp_path):
     here, there = str(tmp_path / "spark"), str(tmp_path / "python")
     HudiTable.create(

@@ -94,9 +94,9 @@ def test_long_and_deep_filters_work_or_are_refused():
     assert kept(" or ".join(many)) == [3, 4]
     assert kept(" and ".join(["id <> 3", *(f"id <> {n}" for n in range(5, 3000))])) == [1, 2, 4]
     assert kept("(" * 100 + "id = 1" + ")" * 100) == [1]
-    for joined in (" or ", " and "):  # Arrow goes beyond the stack on these
-        with pytest.raises(InvalidOptionError, match="joins 30000 conditions") as caught:
-            kept(joined.join(f"id = {n}" for n in range(30_000)))
+    for joined, count in ((" or ", 5_000), (" and ", 30_000)):  # on so many Arrow goes beyond the stack
+        with pytest.raises(InvalidOptionError, match=f"joins {count} conditions") as caught:
+            kept(joined.join(f"id = {n}" for n in range(count)))
         assert "in (" in caught.value.remedy
     assert kept(f"city in ('sf', {', '.join(repr(' and ' * n) for n in range(300))})") == [1]
     for text in ("(" * 9000 + "id = 1" + ")" * 9000, "not " * 9000 + "id = 1"):

@@ -57,7 +57,7 @@ def opened(request, tmp_path):
 
 @pytest.mark.req("NEW-37")
 @pytest.mark.parametrize("opened", TABLES, ids=str, indirect=True)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12, values=False)
 def test_every_log_file_of_a_completed_commit_is_missed_when_it_is_cut(opened):
     assert opened.logs
     for log in opened.logs:

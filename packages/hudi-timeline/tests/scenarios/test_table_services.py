@@ -37,7 +37,7 @@ def files(path):
 
 
 @pytest.mark.req("TS-19", "TS-20", "TS-31", "OP-10")
-@pytest.mark.parametrize("commits", [100, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("commits", [50, pytest.param(300, marks=pytest.mark.slow)])
 def test_many_commits_leave_a_bounded_table(table, path, commits):
     for step in range(commits):
         result = table.upsert(rows(step))

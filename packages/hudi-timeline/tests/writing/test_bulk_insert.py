@@ -97,13 +97,15 @@ def test_a_stream_is_taken_batch_by_batch_and_keeps_its_order_within_a_partition
     assert table.read().count() == 20_000
 
 
-def test_a_thousand_partitions_in_one_write(tmp_path):
+@pytest.mark.parametrize("partitions", [100, pytest.param(1000, marks=pytest.mark.slow)])
+def test_many_partitions_in_one_write(tmp_path, partitions):
     table = make(tmp_path / "t", **{"hoodie.parquet.bloom.filter.enabled": "false"})
     result = table.bulk_insert(
-        rows(3000, partitions=1000), options={"hoodie.parquet.bloom.filter.enabled": "false"}
+        rows(3 * partitions, partitions=partitions), options={"hoodie.parquet.bloom.filter.enabled": "false"}
     )
-    assert len(result.partitions) == 1000
-    assert table.read(filter="p = 'p7'").to_arrow()["id"].to_pylist() == [7, 1007, 2007]
+    assert len(result.partitions) == partitions
+    found = table.read(filter="p = 'p7'").to_arrow()["id"].to_pylist()
+    assert found == [7, 7 + partitions, 7 + 2 * partitions]
     assert not pq.read_metadata(tmp_path / "t" / result.write_stats[0].path).metadata.get(
         b"org.apache.hudi.bloomfilter"
     )
