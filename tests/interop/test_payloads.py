@@ -231,6 +231,7 @@ ORDERINGS = {
 @pytest.mark.req("PM-06", "PM-08")
 @pytest.mark.parametrize("name", ["DefaultHoodieRecordPayload", "PartialUpdateAvroPayload"])
 @pytest.mark.parametrize("kind", ORDERINGS)
+@pytest.mark.slow
 def test_ordering_fields_of_every_type(tmp_path, apache, kind, name):
     arrow, ordering = ORDERINGS[kind]
     schema = SCHEMA.set(2, pa.field("ts", arrow))

@@ -202,7 +202,7 @@ def room(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tup
     return root, frame
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_wrong_call_is_one_line_of_ours_and_writes_nothing(
     spark: SparkSession, room: tuple[Path, DataFrame], name: str
