@@ -353,6 +353,17 @@ def test_what_could_not_be_flushed_is_flushed_again(tmp_path, flushed, monkeypat
     assert flushes(storage, flushed, "a/f") == ["a/f", "a", "."]
 
 
+def test_a_flush_of_a_file_that_another_process_removed_says_so(tmp_path):
+    """So it is with a process that was stopped for so long that others took it for dead."""
+    storage = LocalStorage(str(tmp_path))
+    with pytest.raises(
+        ConcurrentWriterError, match=r"another process removed .* before it was on the disk"
+    ) as e:
+        storage.flush(["a/gone"])
+    assert e.value.file == "a/gone"
+    storage.flush(["a/gone"], written=False)  # that its name is gone
+
+
 def test_a_flush_of_a_table_is_of_the_folders_above_it(tmp_path, flushed):
     storage = LocalStorage(str(tmp_path / "new/table"))
     storage.make_dir("")

@@ -328,14 +328,14 @@ class LocalStorage:
                 _unlink_quietly(temporary)
                 raise
 
-    def _taken(self, path: str) -> ConcurrentWriterError:
-        """Error of a write whose temporary file was removed before it got its name.
+    def _taken(self, path: str, when: str = "before it was in its place") -> ConcurrentWriterError:
+        """Error of a write whose file was removed before it got its name, or was flushed.
 
         So it is with a process that was stopped at that moment for so long that others took it for dead.
         """
         return ConcurrentWriterError(
-            "another process removed what was written here before it was in its place: this one was stopped for longer "
-            "than its lock lasts, or the folder was deleted",
+            f"another process removed what was written here {when}: this one was stopped for longer than its lock "
+            "lasts, or the folder was deleted",
             table=self._root, file=path,
             remedy="run it again; where processes are stopped for so long, give the lock a longer lease.",
         )  # fmt: skip
@@ -419,8 +419,11 @@ class LocalStorage:
         for path in paths:
             full = self.full(path)
             if written and path:
-                with named(self._root, path):
-                    _flush_file(full)
+                try:
+                    with named(self._root, path):
+                        _flush_file(full)
+                except FileNotFoundError:
+                    raise self._taken(path, "before it was on the disk") from None
             # Of the base path itself: the folders above it, some of which may be new.
             folders.update([os.path.dirname(full)] if path else _above(full, "/"))
         entered = self._entered
