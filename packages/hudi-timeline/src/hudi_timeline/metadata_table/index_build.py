@@ -49,7 +49,7 @@ from hudi_timeline.metadata_table.initialisation import (
 )
 from hudi_timeline.metadata_table.key_changes import slice_keys
 from hudi_timeline.metadata_table.mirror import sharded_changes
-from hudi_timeline.metadata_table.own_table import FIRST_INITIALISATION, OwnTable, open_own
+from hudi_timeline.metadata_table.own_table import FIRST_INITIALISATION, OwnTable, open_own, own_if_there
 from hudi_timeline.metadata_table.reader import MetadataTable, partition_slices
 from hudi_timeline.options.transaction_config import IndexConfig
 from hudi_timeline.timeline.action_metadata import CleanMetadata, read_action
@@ -121,7 +121,9 @@ def _empty(partition: str) -> pa.RecordBatch:
 
 def forget_groups(snapshot: TableSnapshot, instants: Iterable[str]) -> None:
     """Take delta commits of removed file groups back, so that no late base file of them counts."""
-    own = open_own(snapshot.storage)
+    own = own_if_there(snapshot.storage)
+    if own is None:
+        return
     gone = set(instants)
     for file in reversed(own.timeline.files):
         if file.time in gone and file.comparable_action == DELTA_COMMIT:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hudi_format.errors import CorruptFileError
+from hudi_format.errors import CorruptFileError, NotAHudiTableError
 from hudi_format.file_names import log_sort_key, parse_base_file, parse_log_file
 from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
+from hudi_timeline.concurrency.locks.provider import verify_held
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.metadata_config import FOLDER
@@ -99,10 +100,23 @@ def open_own(storage: Storage) -> OwnTable:
     """The metadata table of a table, under the table's lock.
 
     Raises:
+        LockError: there is none any more, and the lock is another's.
         NotAHudiTableError, CorruptFileError: there is none, or it cannot be read.
     """
     own = open_beside(storage, f"{storage.uri}/{FOLDER}")
-    return OwnTable(own, load_snapshot(own))
+    try:
+        return OwnTable(own, load_snapshot(own))
+    except NotAHudiTableError:
+        verify_held()  # whoever has the lock now may have dropped it
+        raise
+
+
+def own_if_there(storage: Storage) -> OwnTable | None:
+    """The metadata table as `open_own`; None where there is none, as after others dropped it."""
+    try:
+        return open_own(storage)
+    except NotAHudiTableError:
+        return None
 
 
 def merged(slices: Mapping[tuple[str, str], list[FileSlice]], before: str) -> list[FileSlice]:

@@ -27,7 +27,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_timeline import metadata_config
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.metadata_table.own_table import open_own
+from hudi_timeline.metadata_table.own_table import own_if_there
 from hudi_timeline.options.service_config import KEEP_HOURS, ServiceConfig
 from hudi_timeline.services.clean_planner import before_pending, retained_by_policy
 from hudi_timeline.services.pending_cleans import last_clean
@@ -120,7 +120,8 @@ def _needed_by_metadata_table(snapshot: TableSnapshot) -> str | None:
     """
     if not metadata_config.built(snapshot.config):
         return None
-    return open_own(snapshot.storage).last_compaction
+    own = own_if_there(snapshot.storage)  # a dry run holds no lock: it may be gone since
+    return None if own is None else own.last_compaction
 
 
 def limits(timeline: Timeline, config: ServiceConfig, zone: tzinfo | None) -> tuple[int, int]:

@@ -41,7 +41,7 @@ from hudi_timeline.metadata_table import index_build, upkeep
 from hudi_timeline.metadata_table.deltacommit import GroupChange
 from hudi_timeline.metadata_table.file_indexes import unlisted_note
 from hudi_timeline.metadata_table.initialisation import initialise, no_place
-from hudi_timeline.metadata_table.own_table import open_own
+from hudi_timeline.metadata_table.own_table import open_own, own_if_there
 from hudi_timeline.services.table_service import BOTH, EXECUTE, SCHEDULE, ServiceContext, check_mode
 from hudi_timeline.table_config import METADATA_PARTITIONS_INFLIGHT
 from hudi_timeline.timeline.action_metadata import IndexedPartition, IndexMetadata, IndexPlan, render_action
@@ -283,6 +283,9 @@ def _with_listing(context: ServiceContext, snapshot: TableSnapshot, besides: str
     return replace(snapshot, config=context.table)
 
 
+# What became of a partition that writers were to keep.
+_DROPPED = "a write could not keep it and dropped it; its warning says why"
+
 # --- execution -----------------------------------------------------------------------------------------
 
 
@@ -333,9 +336,12 @@ def _execute(context: ServiceContext, build: IndexBuild, *, withdraw: bool = Fal
         for partition, made_at in begun.made_at.items():
             found = index_build.read_content(begun.snapshot, partition, context.options.indexes)
             if not found.refused:
-                own = open_own(context.storage)
-                stats = index_build.write_content(own, partition, made_at, found.records, begun.beat.check)
-                found = replace(found, stats=stats)
+                own = own_if_there(context.storage)
+                if own is not None:  # else a write has dropped it, which is said below
+                    write = index_build.write_content
+                    found = replace(
+                        found, stats=write(own, partition, made_at, found.records, begun.beat.check)
+                    )
             contents[partition] = found
         done = _complete(context, begun, contents)
         if COLUMN_STATS in begun.made_at and COLUMN_STATS in done.built:
@@ -417,12 +423,15 @@ def _complete(
     with context.locked() as snapshot:
         begun.beat.check()
         _check_ours(context, begun, snapshot)
+        listing = begun.listing and FILES in snapshot.config.metadata_partitions
+        if begun.listing and not listing:
+            refused[FILES] = _DROPPED
         changes: dict[str, Mapping[str, GroupChange]] = {}
         for partition, found in contents.items():
             if partition in refused:
                 continue
             if partition not in snapshot.config.metadata_partitions_inflight:
-                refused[partition] = "a write could not keep it and dropped it; its warning says why"
+                refused[partition] = _DROPPED
                 continue
             index_build.name_content(open_own(storage), begun.made_at[partition], found.stats)
             missed = index_build.not_kept(begun.snapshot, snapshot, partition)
@@ -435,12 +444,12 @@ def _complete(
                 refused[partition] = why
         context.table, _ = metadata_config.drop_partitions(storage, snapshot.config, refused, why="")
         built = tuple(p for p in contents if p not in refused)
-        if not built and not begun.listing:
+        if not built and not listing:
             _withdraw(context, begun.build)
             return _Done((), refused)
         index_build.apply_catch_up(replace(snapshot, config=context.table), time, changes, built)
         up_to = index_build.completed_at(snapshot.timeline)
-        parts = tuple(IndexedPartition(p, up_to) for p in (*((FILES,) if begun.listing else ()), *built))
+        parts = tuple(IndexedPartition(p, up_to) for p in (*((FILES,) if listing else ()), *built))
         context.check_lock()
         begun.beat.check()
         path = instant_path(context.table, time, INDEXING, COMPLETED)

@@ -20,7 +20,7 @@ import logging
 
 from hudi_timeline.metadata_config import FILES
 from hudi_timeline.metadata_table import own_compaction
-from hudi_timeline.metadata_table.own_table import OwnTable, open_own
+from hudi_timeline.metadata_table.own_table import OwnTable, open_own, own_if_there
 from hudi_timeline.options.service_config import ServiceConfig
 from hudi_timeline.services.archival import remove_instants, write_archive
 from hudi_timeline.services.archive_planner import ArchivePlan, archive_entry
@@ -39,9 +39,11 @@ def maintain(context: ServiceContext, config: ServiceConfig) -> None:
     """
     if FILES not in context.table.metadata_partitions:
         return
-    own = open_own(context.storage)
-    if not own.deltas_since_compaction() or not own_compaction.is_due(
-        own, context.look().timeline, config.metadata_delta_commits
+    own = own_if_there(context.storage)  # another writer may have dropped it since
+    if (
+        own is None
+        or not own.deltas_since_compaction()
+        or not own_compaction.is_due(own, context.look().timeline, config.metadata_delta_commits)
     ):
         return
     with context.locked() as snapshot:
