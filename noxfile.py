@@ -314,18 +314,23 @@ def faults(session: nox.Session) -> None:
 
 @nox.session
 def simulation(session: nox.Session) -> None:
-    """1,000,000 simulated interleavings of operations and services, or as many as `-- FIRST LAST` says; a day of two
-    cores.  Which seeds failed is said, and with how few switches."""
+    """Each act at every step of each other one on each kind of table, two million interleavings, and 100,000 that seeds
+    draw; or what `-- FIRST LAST` says of the latter, or `-- --pairs FIRST LAST`; a night of two cores.
+
+    Which failed is said, and of those that are drawn, with how few switches.
+    """
     _install(session, "hudi-timeline", *TESTING)
-    session.run("python", "tools/simulate.py", *(session.posargs or ("0", "1000000")))
+    for arguments in [session.posargs] if session.posargs else (["--pairs"], ["0", "100000"]):
+        session.run("python", "tools/simulate.py", *arguments)
 
 
 @nox.session
 def simulation_smoke(session: nox.Session) -> None:
-    """The first 10,000 of those interleavings, or as many as leave CI its time on a slow machine."""
+    """Of those pairs and seeds the first ones, as many as there is time for: 150 s of a processor for each."""
     _install(session, "hudi-timeline", *TESTING)
-    session.run("python", "tools/simulate.py", "0", "10000", "--processes", str(_workers()),
-                "--processor-seconds", "300")  # fmt: skip
+    for arguments in (["--pairs"], ["0", "10000"]):
+        session.run("python", "tools/simulate.py", *arguments, "--processes", str(_workers()),
+                    "--processor-seconds", "150")  # fmt: skip
 
 
 @nox.session

@@ -36,7 +36,7 @@ from hudi_timeline.testing.workload import (
     rows_of,
 )
 
-# Of what the session `simulation` tries 1,000,000, and `simulation_smoke` 10,000 in CI.
+# Of what the session `simulation` tries 100,000, and `simulation_smoke` some in CI.
 DRAWN = 80 if os.environ.get("HUDI_SOAK") else 30
 STORAGE = "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"
 MINE = "polling_lock:PollingLock"

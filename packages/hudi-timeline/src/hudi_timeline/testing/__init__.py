@@ -22,6 +22,7 @@ from hudi_timeline.testing.faulty_storage import (
 from hudi_timeline.testing.histories import Follower, Violation, by_key, check, is_serializable
 from hudi_timeline.testing.interleavings import Act, Done, Outcome, SteppedLock, Stuck, shrunk, simulate
 from hudi_timeline.testing.memory_storage import MemoryStorage
+from hudi_timeline.testing.preemptions import Preemption, decided, preemptions
 from hudi_timeline.testing.states import TableState, make_state, state_names
 from hudi_timeline.testing.table_builder import TableBuilder
 from hudi_timeline.testing.workload import ACTS, Case, drawn
@@ -51,6 +52,7 @@ __all__ = [
     "Kind",
     "MemoryStorage",
     "Outcome",
+    "Preemption",
     "SteppedLock",
     "Stuck",
     "TableBuilder",
@@ -58,9 +60,11 @@ __all__ = [
     "Violation",
     "by_key",
     "check",
+    "decided",
     "drawn",
     "is_serializable",
     "make_state",
+    "preemptions",
     "shrunk",
     "simulate",
     "state_names",

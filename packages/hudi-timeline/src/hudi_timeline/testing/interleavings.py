@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from functools import cache
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from hudi_format.errors import HudiError, LockError
 from hudi_format.storage.protocol import Storage
@@ -124,6 +124,24 @@ class Done:
         return f"{self.actor} {self.act.name or 'act'} [{self.began}-{self.ended}]{end}"
 
 
+class Step(NamedTuple):
+    """Step of an actor, until its next one.
+
+    Attributes:
+        touched: full paths of files, and of folders with a slash at their end, `LOCK` and `CLOCK`, each with whether it
+            was changed; a folder is where a name in it comes, goes, or stands for other content.
+        at: its number, as in `Outcome.switches`; 0 at the begin and after a wait for the lock.
+    """
+
+    actor: str
+    touched: set[tuple[str, bool]]
+    at: int = 0
+
+
+LOCK, CLOCK = "lock", "clock"
+"""What else than files actors meet at: the table's lock, and the order of instants."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """Outcome of a simulation.
@@ -134,6 +152,8 @@ class Outcome:
         done: the acts, in the order in which they ended.
         switches: where the turn was given to whom: (step, actor); they repeat the interleaving.
         steps: number of steps.
+        trace: the steps, in order.
+        was_stopped: whether an actor was, for some steps of the others.
     """
 
     seed: int
@@ -142,6 +162,8 @@ class Outcome:
     switches: tuple[tuple[int, str], ...] = ()
     steps: int = 0
     options: Mapping[str, str] = field(default_factory=dict)
+    trace: Sequence[Step] = ()
+    was_stopped: bool = False
 
     def table(self) -> HudiTable:
         """The table as the actors left it."""
@@ -156,13 +178,18 @@ class _Turns:
     """Whose turn it is; threads other than the actors' pass freely."""
 
     def __init__(
-        self, seed: int, names: Sequence[str], acts: int, switches: Sequence[tuple[int, str]] | None
+        self,
+        seed: int,
+        names: Sequence[str],
+        acts: int,
+        switches: Sequence[tuple[int, str]] | None,
+        waits: bool,
     ) -> None:
-        self._random = random.Random(seed)
+        self._random, self._stops = random.Random(seed), random.Random(f"{seed} stops")
         self._restless, self.at_changes, self.at_locks = self._random.choice(_RESTLESS)
         few = self._random.randint(1, _FEW) if not self._restless and not self.at_locks else 0
         self._at = {self._random.randrange(1, _STEPS_OF_AN_ACT * (acts + 1)) for _ in range(few)}
-        self._given = None if switches is None else dict(switches)
+        self._given, self._waits = None if switches is None else dict(switches), waits
         # Each actor's gate opens when the turn is its: only who has the turn changes anything here.
         self._gates = {name: threading.Lock() for name in names}
         for gate in self._gates.values():
@@ -172,9 +199,9 @@ class _Turns:
         self._blocked: set[str] = set()
         # Who is stopped until which step; sooner where nobody else can go on.
         self._stopped: dict[str, int] = {}
-        self._stops = random.Random(f"{seed} stops")
         self._over = ""
-        self.steps = 0
+        self.steps, self.was_stopped = 0, False
+        self.trace: list[Step] = []
         self.turn = self._another(None)
         self.switches: list[tuple[int, str]] = [(0, self.turn)]
         self._gates[self.turn].release()
@@ -193,6 +220,13 @@ class _Turns:
         """Begin of an actor's thread."""
         self._actor_of[threading.get_ident()] = name
         self._wait(name)
+        self.trace.append(Step(name, set()))
+
+    def touch(self, what: str, changed: bool) -> None:
+        """Note what this actor looks at or changes; of other threads nothing."""
+        me = self._actor_of.get(threading.get_ident())
+        if me is not None:
+            self.trace[-1].touched.add((what, changed))
 
     def step(self, likely: float = 0.0) -> None:
         """Place where the turn may be given to another, at least so likely."""
@@ -200,31 +234,36 @@ class _Turns:
         if me is None:
             return
         self.steps += 1
+        at = self.steps
         if self._gives_away(likely):
             self._give(self._another(me), me)
+        self.trace.append(Step(me, set(), at))
 
     def stop(self) -> None:
         """Stop of this actor, while the others go on, for some of their steps or until they have ended."""
-        me = self.actor
-        if me is None:
+        if (me := self.actor) is None:
             return
-        self.steps += 1
+        self.steps, self.was_stopped = self.steps + 1, True
         self._stopped[me] = self.steps + self._stops.choice(_STOPS)
         self._give(self._another(me), me)
+        self.trace.append(Step(me, set()))
         del self._stopped[me]
 
     def wait_for(self, free: Callable[[], bool]) -> None:
-        """Give the turn away until something is free."""
+        """Give the turn away until the lock is free."""
         me = self._actor_of.get(threading.get_ident())
         if me is None:
             return
+        self.touch(LOCK, True)
         while not free():
             self.steps += 1
             self._blocked.add(me)
             self._give(self._another(me), me)
+            self.trace.append(Step(me, {(LOCK, True)}))
 
     def freed(self) -> None:
-        """Something that was waited for is free."""
+        """The lock, for which others wait, is free."""
+        self.touch(LOCK, True)
         self._blocked.clear()
 
     def leave(self) -> None:
@@ -238,7 +277,7 @@ class _Turns:
 
     def _gives_away(self, likely: float) -> bool:
         if self._given is not None:
-            return self.steps in self._given
+            return self.steps in self._given or (self._waits and likely >= _AT_PAUSES)
         return self.steps in self._at or self._random.random() < max(self._restless, likely)
 
     def _another(self, me: str | None) -> str:
@@ -301,22 +340,22 @@ class SteppedLock:
         return f"simulated lock of {self._uri}"
 
     def try_acquire(self) -> bool:
-        turns = _simulated.get(self._uri)
-        if turns is not None:
+        if (turns := _simulated.get(self._uri)) is not None:
             turns.step(turns.at_locks)
             turns.wait_for(lambda: self._uri not in _holders)
             self._actor = turns.actor
         return _holders.setdefault(self._uri, self) is self
 
     def verify(self) -> None:
+        if (turns := _simulated.get(self._uri)) is not None:
+            turns.touch(LOCK, False)
         if _holders.get(self._uri) is not self:
             raise LockError(f"the lock is not held: {self.name}", table=self._uri)
 
     def release(self) -> None:
         if _holders.get(self._uri) is self:
             del _holders[self._uri]
-            turns = _simulated.get(self._uri)
-            if turns is not None:
+            if (turns := _simulated.get(self._uri)) is not None:
                 turns.freed()
                 turns.step(turns.at_locks)
 
@@ -324,7 +363,7 @@ class SteppedLock:
     def expire(cls, uri: str, actor: str | None) -> None:
         """End of the lease of an actor that holds the lock of a table."""
         holder, turns = _holders.get(uri), _simulated.get(uri)
-        if holder is not None and turns is not None and holder._actor == actor:
+        if holder and turns and holder._actor == actor:
             del _holders[uri]
             turns.freed()
 
@@ -398,9 +437,10 @@ def _one_at_a_time(turns: _Turns, clocks: Mapping[str, float]) -> Iterator[None]
             return submit(pool, call, *args, **kwargs)
         return _done(call, *args, **kwargs)
 
-    class Skewed(datetime):
+    class ActorsClock(datetime):
         @classmethod
         def fromtimestamp(cls, timestamp: float, tz: tzinfo | None = None) -> Any:
+            turns.touch(CLOCK, True)
             return datetime.fromtimestamp(timestamp + clocks.get(turns.turn, 0.0), tz)
 
     before: list[tuple[Any, str, Any]] = []
@@ -413,8 +453,7 @@ def _one_at_a_time(turns: _Turns, clocks: Mapping[str, float]) -> Iterator[None]
     try:
         put(time, "sleep", pause)
         put(ThreadPoolExecutor, "submit", called)
-        if clocks:
-            put(instant_generator, "datetime", Skewed)
+        put(instant_generator, "datetime", ActorsClock)
         for call in pausing:
             call["pause"] = pause
         yield
@@ -434,6 +473,7 @@ def simulate(
     faults: Mapping[str, Sequence[Fault]] | None = None,
     clocks: Mapping[str, float] | None = None,
     switches: Sequence[tuple[int, str]] | None = None,
+    waits: bool = False,
 ) -> Outcome:
     """Run the actors' acts side by side on a table of their own, in memory.
 
@@ -445,6 +485,7 @@ def simulate(
         faults: what strikes an actor's calls of the store; after a crash its other acts are not called.
         clocks: by how many seconds an actor's clock is ahead.
         switches: of an earlier outcome, or a part of them, instead of those that the seed chooses.
+        waits: who pauses gives the turn away besides, as what it waits for is another's to do.
 
     Raises:
         Stuck: nobody can go on.
@@ -455,7 +496,7 @@ def simulate(
     else:
         storage = MemoryStorage()
         make(storage)
-    turns = _Turns(seed, sorted(actors), sum(map(len, actors.values())), switches)
+    turns = _Turns(seed, sorted(actors), sum(map(len, actors.values())), switches, waits)
     done: list[Done] = []
     failed: list[BaseException] = []
 
@@ -481,6 +522,7 @@ def simulate(
                 failed.append(e)
 
     _simulated[storage.uri] = turns
+    storage.watch(turns.touch)
     threads = [
         threading.Thread(target=run, args=(n,), name=f"actor-{n}", daemon=True) for n in sorted(actors)
     ]
@@ -491,11 +533,13 @@ def simulate(
             for thread in threads:
                 thread.join()
     finally:
+        storage.watch(None)
         _simulated.pop(storage.uri, None)
         _holders.pop(storage.uri, None)
     for error in failed:
         raise error
-    return Outcome(seed, storage, tuple(done), tuple(turns.switches), turns.steps, given)
+    switched = tuple(turns.switches)
+    return Outcome(seed, storage, tuple(done), switched, turns.steps, given, turns.trace, turns.was_stopped)
 
 
 @cache
@@ -539,11 +583,14 @@ def shrunk(
 
 
 __all__ = [
+    "CLOCK",
+    "LOCK",
     "OPTIONS",
     "Act",
     "Done",
     "Outcome",
     "Rows",
+    "Step",
     "SteppedLock",
     "Stuck",
     "shrunk",

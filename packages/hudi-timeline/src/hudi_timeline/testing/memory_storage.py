@@ -33,25 +33,37 @@ class _Entry(NamedTuple):
     version: int
 
 
+Touched = Callable[[str, bool], None]
+"""Gets a file's full path, or a folder's with a slash at its end, and whether it is changed or looked at."""
+
+
 @dataclass
 class _Files:
-    """Files by full path, and what is in each folder, by name."""
+    """Files by full path, and what is in each folder, by name; who touches what is told."""
 
     content: dict[str, _Entry] = field(default_factory=dict)
     folders: dict[str, dict[str, FileInfo]] = field(default_factory=dict)
     changing: threading.Lock = field(default_factory=threading.Lock)
+    touched: Touched | None = None
     _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def put(self, path: str, data: bytes, mtime_ms: int, *, only: Callable[[_Entry | None], bool]) -> bool:
         """Make or replace a file where `only` says so of what is there."""
+        self.touch(path, True)
         with self.changing:
             if not only(self.content.get(path)):
                 return False
             self.content[path] = _Entry(data, mtime_ms, next(self._versions))
             folder, _, name = path.rpartition("/")
             self.folders.setdefault(folder, {})[name] = FileInfo(name, False, len(data), mtime_ms)
+            self.touch(f"{folder}/", True)
             self._make_parents(folder)
             return True
+
+    def touch(self, path: str, changed: bool = False) -> None:
+        """Tell of a look at a file or folder, or a change of it."""
+        if self.touched is not None:
+            self.touched(path, changed)
 
     def _make_parents(self, path: str) -> None:
         while path:
@@ -60,6 +72,7 @@ class _Files:
             if name in known:
                 break
             known[name] = FileInfo(name, True)
+            self.touch(f"{folder}/", True)
             path = folder
 
     def copy_of(self, root: str, new_root: str) -> _Files:
@@ -80,6 +93,7 @@ class _Files:
         return out
 
     def take(self, path: str) -> bool:
+        self.touch(path, True)
         with self.changing:
             if self.content.pop(path, None) is None:
                 return False
@@ -87,6 +101,7 @@ class _Files:
                 folder, _, name = path.rpartition("/")
                 known = self.folders.get(folder, {})
                 known.pop(name, None)
+                self.touch(f"{folder}/", True)
                 if known or not folder:
                     break
                 del self.folders[folder]
@@ -96,9 +111,13 @@ class _Files:
     def below(self, folder: str) -> list[str]:
         inside = f"{folder}/" if folder else ""
         with self.changing:
+            for known in self.folders:
+                if known == folder or known.startswith(inside):
+                    self.touch(f"{known}/")
             return sorted(p for p in self.content if p.startswith(inside))
 
     def names_in(self, folder: str) -> list[FileInfo]:
+        self.touch(f"{folder}/")
         with self.changing:
             return list(self.folders.get(folder, {}).values())
 
@@ -132,6 +151,10 @@ class MemoryStorage:
         made._files = self._files.copy_of(self._root, made._root)
         made._sound = self._sound
         return made
+
+    def watch(self, touched: Touched | None) -> None:
+        """Tell of each look and each change from here on, in the thread of it; None ends it."""
+        self._files.touched = touched
 
     def state(self) -> Mapping[str, object]:
         """Paths with versions: equal to earlier ones where no file was written or deleted since."""
@@ -169,13 +192,18 @@ class MemoryStorage:
     def info(self, path: str) -> FileInfo | None:
         full = self._full(path)
         name = full.rpartition("/")[2]
-        found = self._files.content.get(full)
+        found = self._found(full)
         if found is not None:
             return FileInfo(name, False, len(found.data), found.mtime_ms)
+        self._files.touch(f"{full}/")
         return FileInfo(name, True) if full in self._files.folders else None
 
+    def _found(self, full: str) -> _Entry | None:
+        self._files.touch(full)
+        return self._files.content.get(full)
+
     def read(self, path: str) -> bytes:
-        found = self._files.content.get(self._full(path))
+        found = self._found(self._full(path))
         if found is None:
             raise FileNotFoundError(path)
         return found.data
@@ -212,7 +240,7 @@ class MemoryStorage:
         return True
 
     def read_version(self, path: str) -> tuple[bytes, str] | None:
-        found = self._files.content.get(self._full(path))
+        found = self._found(self._full(path))
         return None if found is None else (found.data, str(found.version))
 
     def replace(self, path: str, data: bytes, version: str) -> bool:
@@ -234,7 +262,7 @@ class MemoryStorage:
 
     def copy(self, source: str, target: str) -> None:
         old, new = self._full(source), self._full(target, changes=True)
-        single = self._files.content.get(old)
+        single = self._found(old)
         if single is not None:
             self._files.put(new, single.data, _now_ms(), only=_always)
             return
@@ -242,6 +270,7 @@ class MemoryStorage:
         if not names:
             raise FileNotFoundError(source)
         for name in names:
+            self._files.touch(name)
             data = self._files.content[name].data
             self._files.put(new + name[len(old) :], data, _now_ms(), only=_always)
 

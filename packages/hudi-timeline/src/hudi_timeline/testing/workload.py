@@ -37,8 +37,10 @@ from hudi_timeline.testing.workload_table import (
 )
 from hudi_timeline.timeline.instant import RESTORE
 
-OPTIONS: Mapping[str, str] = {**FEW, CONFLICT_RETRIES: "3", "hoodie.compact.inline": "false"}
-"""Options of simulations with these acts: services run as acts only, lost writes are tried again."""
+OPTIONS: Mapping[str, str] = {
+    **FEW, CONFLICT_RETRIES: "3", "hoodie.compact.inline": "false", "hudi.write.precedence.wait_ms": "500",
+}  # fmt: skip
+"""Options of simulations with these acts: services run as acts only, lost writes are tried again, nobody waits long."""
 BY_KEYS: Mapping[str, str] = {**OPTIONS, CONFLICT_DETECTION: "keys"}
 """The same with conflicts by record key."""
 
@@ -81,13 +83,14 @@ class Case:
         *,
         options: Mapping[str, str] | None = None,
         switches: Sequence[tuple[int, str]] | None = None,
+        waits: bool = False,
         deep: bool = True,
     ) -> Outcome:
         """One interleaving, whose outcome is checked; of one with faults, mended too.
 
         Args:
             options: besides the case's own, such as a lock provider.
-            switches: as of `simulate`.
+            switches, waits: as of `simulate`.
             deep: verify with all data.
 
         Raises:
@@ -108,6 +111,7 @@ class Case:
         outcome = simulate(
             self.seed if seed is None else seed, made, actors,
             options={**self.options, **(options or {})}, faults=self.faults, clocks=self.clocks, switches=switches,
+            waits=waits,
         )  # fmt: skip
         _check_all(outcome, initial, deep=deep)
         for done in outcome.done:
