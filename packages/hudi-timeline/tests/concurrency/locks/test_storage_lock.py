@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 from hudi_format.errors import LockError
+from hudi_format.storage.open import open_storage
 from hudi_timeline.concurrency import store_clock
 from hudi_timeline.concurrency.locks.provider import InProcessLock
 from hudi_timeline.concurrency.locks.storage_lock import PATH, StorageLock
@@ -103,3 +104,10 @@ def test_a_holder_that_was_away_for_longer_than_its_lease_asks_who_has_it(store,
         held.verify()
     held.release()
     other.verify()
+
+
+def test_a_store_that_replaces_nothing_on_condition_has_another_lock(tmp_path):
+    with pytest.raises(LockError, match=r"omit hoodie\.write\.lock\.provider: the processes of this machine"):
+        StorageLock(open_storage(str(tmp_path)))
+    with pytest.raises(LockError, match=r"name another one with hoodie\.write\.lock\.provider"):
+        StorageLock(open_storage("memory://without-conditions/t"))

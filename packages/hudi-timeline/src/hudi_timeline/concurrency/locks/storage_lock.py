@@ -57,10 +57,15 @@ class StorageLock:
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
         if not isinstance(storage, ReplacingStorage) or not storage.can_replace:
+            remedy = "name another one with hoodie.write.lock.provider, or write from one process at a time."
+            if storage.is_local:
+                remedy = (
+                    "omit hoodie.write.lock.provider: the processes of this machine have a lock without it."
+                )
             raise LockError(
                 "the store cannot replace a file on condition, which this lock needs",
                 table=storage.uri,
-                remedy="omit hoodie.write.lock.provider, and write from one process at a time.",
+                remedy=remedy,
             )
         self._storage = storage
         self._files: ReplacingStorage = storage
