@@ -108,6 +108,9 @@ def test_a_commit_that_is_gone_is_a_missing_file(storage):
         read_commit_files(storage, [Instant(T, "commit", "COMPLETED", f"{T}.commit")])
 
 
-def test_a_commit_without_statistics_has_no_files(storage):
-    none = instant(b'{"partitionToWriteStats": null, "operationType": "UPSERT"}', storage)
+def test_a_commit_with_no_statistics_has_no_files_and_one_without_them_is_damaged(storage):
+    none = instant(b'{"partitionToWriteStats": {}, "operationType": "UPSERT"}', storage)
     assert read_commit_files(storage, [none]) == [CommitFiles()]
+    null = instant(b'{"partitionToWriteStats": null, "operationType": "UPSERT"}', storage)
+    with pytest.raises(CorruptFileError, match="no partitionToWriteStats"):
+        read_commit_files(storage, [null])
