@@ -21,7 +21,6 @@ def test_there_are_25_of_six_kinds():
     assert sum(KINDS.values()) == len({p.name for p in PLANTED}) == 25
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.req("NEW-12")
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda p: p.name)
 def test_a_planted_fault_is_found(planted, monkeypatch):
