@@ -314,8 +314,8 @@ def faults(session: nox.Session) -> None:
 
 @nox.session
 def simulation(session: nox.Session) -> None:
-    """Each act at every step of each other one on each kind of table, two million interleavings, and 100,000 that seeds
-    draw; or what `-- FIRST LAST` says of the latter, or `-- --pairs FIRST LAST`; a night of two cores.
+    """Each act at every step of each other one on each kind of table, more than a million interleavings, and 100,000
+    that seeds draw; or what `-- FIRST LAST` says of the latter, or `-- --pairs FIRST LAST`; a night of two cores.
 
     Which failed is said, and of those that are drawn, with how few switches.
     """
