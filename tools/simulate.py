@@ -8,8 +8,8 @@
 
 A seed draws the acts, their table, faults and clocks, and the order of their steps (`hudi_timeline.testing.workload`).
 Of a pair one act comes into the midst of the other, before each of its steps (`hudi_timeline.testing.preemptions`).
-There one run decides all places until a step that meets the other act: it is said how many ran, and how many
-interleavings these decide.
+There one run decides all places until a step that sees or changes what the other act did: it is said how many ran,
+and how many interleavings these decide.
 """
 
 from __future__ import annotations

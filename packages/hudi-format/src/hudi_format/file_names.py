@@ -40,6 +40,14 @@ def write_token(partition_id: int, stage_id: int, attempt_id: int) -> str:
     return f"{partition_id}-{stage_id}-{attempt_id}"
 
 
+def new_stage_id() -> int:
+    """New stage id of a write token, from 1 to 2^31 - 1.
+
+    It is random: a plan that is run again writes files of other names.
+    """
+    return uuid.uuid4().int % ((1 << 31) - 1) + 1
+
+
 def parse_base_file(partition: str, name: str, size: int = -1) -> BaseFile | None:
     """The base file with this name; None for hidden files, log files and foreign files."""
     match = _BASE.match(name)

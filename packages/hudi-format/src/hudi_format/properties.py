@@ -18,6 +18,9 @@ _HEX = re.compile("[0-9a-fA-F]{4}")
 _MARK = "\ufeff".encode().decode("iso-8859-1")  # what editors put before text in UTF-8
 _SHOWN = 80  # letters of a line, in errors
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPED = {c: f"\\{letter}" for letter, c in _ESCAPES.items()}
+_MARKS = "\\=:#!"
+_SPECIAL = re.compile(r"[\\=:#!]|[^ -~]")
 
 
 def parse(data: bytes, *, path: str = "") -> dict[str, str]:
@@ -112,20 +115,20 @@ def render(properties: Mapping[str, str], comments: list[str]) -> bytes:
 
 
 def _escape(text: str, *, key: bool) -> str:
-    out: list[str] = []
-    for i, c in enumerate(text):
-        if c == " ":
-            out.append("\\ " if key or i == 0 else " ")
-        elif c in "\\=:#!":
-            out.append("\\" + c)
-        elif c in "\t\n\r\f":
-            out.append({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}[c])
-        elif 0x20 <= ord(c) <= 0x7E:
-            out.append(c)
-        else:
-            units = c.encode("utf-16-be")
-            out += [f"\\u{units[n] << 8 | units[n + 1]:04X}" for n in range(0, len(units), 2)]
-    return "".join(out)
+    escaped = _SPECIAL.sub(_escaped, text)
+    if key:
+        return escaped.replace(" ", "\\ ")
+    return f"\\{escaped}" if escaped.startswith(" ") else escaped
+
+
+def _escaped(found: re.Match[str]) -> str:
+    c = found[0]
+    if c in _MARKS:
+        return f"\\{c}"
+    if c in _ESCAPED:
+        return _ESCAPED[c]
+    units = c.encode("utf-16-be")
+    return "".join(f"\\u{units[n] << 8 | units[n + 1]:04X}" for n in range(0, len(units), 2))
 
 
 def java_date(moment: datetime) -> str:

@@ -567,7 +567,7 @@ def recover(storage: Storage) -> None:
 
 def render(p: Mapping[str, str], verb: str = "Updated at") -> bytes:
     """Text of the file, with its content checksum in a comment."""
-    now = datetime.now(UTC)
+    now = datetime.fromtimestamp(time.time(), UTC)
     stamp = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return props.render(
         p, [f"{verb} {stamp}", props.java_date(now), f"{_CONTENT_CHECKSUM}{content_checksum(p)}"]

@@ -3,13 +3,12 @@
 import itertools
 import random
 import re
-from dataclasses import replace
 
 import pytest
 
-from hudi_timeline.testing import MemoryStorage, decided, drawn, preemptions
-from hudi_timeline.testing.interleavings import CLOCK, LOCK, Outcome, Step
-from hudi_timeline.testing.preemptions import meets
+from hudi_timeline.testing import MemoryStorage, drawn, preemptions
+from hudi_timeline.testing.interleavings import CLOCK, LOCK, Step
+from hudi_timeline.testing.preemptions import first_meeting
 from hudi_timeline.testing.workload import TABLES, Case, acts_on, rows_of
 
 
@@ -23,11 +22,6 @@ def left_by(outcome):
     # File ids are drawn, and the stage in a write token is of the time of day.
     unnamed = sorted(re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|(?<=-)\d{6,}(?=-)", "id", name) for name in plain)
     return calls, rows_of(outcome.table()), unnamed
-
-
-def leaves(case, switches, wanted, **more):
-    """Whether an interleaving leaves that; of three times one, as a few waits are as long as the clock says."""
-    return any(left_by(case.run(switches=switches, **more)) == wanted for _ in range(3))
 
 
 PAIRS = [
@@ -48,9 +42,11 @@ def test_the_places_that_one_run_stands_for_leave_the_same(one, two):
         # All of them with all pairs are some thousand runs: the ends of each range.
         if found.places > 1:
             last = [(0, "one"), (found.last, "two")]
-            assert leaves(case, last, left_by(found.outcome), waits=True), (found.first, found.last)
+            assert left_by(case.run(switches=last, waits=True)) == left_by(found.outcome), (
+                found.first,
+                found.last,
+            )
         assert found.first == before + 1
-        assert decided(found.outcome) >= found.places - 1  # the place after all others takes a switch less
         before = found.last
     assert 1 <= ran < whole
 
@@ -67,7 +63,7 @@ def test_a_switch_that_comes_a_step_later_leaves_the_same_where_no_step_meets():
         later = a_step_later(outcome, random.Random(seed))
         if later is not None:
             moved += 1
-            assert leaves(case, later, left_by(outcome)), (seed, outcome.switches, later)
+            assert left_by(case.run(switches=later)) == left_by(outcome), (seed, outcome.switches, later)
     assert moved >= 2
 
 
@@ -85,70 +81,43 @@ def a_step_later(outcome, chosen):
             block.append(trace[at - 1 - len(block)])
         ended_there = block and max(step.at for step in block) == two - 1
         goes_on = (trace[at + 1].actor, trace[at + 1].at) == (mine.actor, two + 1)
-        if ended_there and goes_on and not meets(mine, block):
+        if ended_there and goes_on and first_meeting([mine], block) is None:
             found.append(tuple((s + (s in (one, two)), a) for s, a in outcome.switches))
     return chosen.choice(found) if found else None
 
 
-def orders(trace):
-    """Every order with as many turns and the same first that keeps the order of steps that meet."""
-    names = list(dict.fromkeys(step.actor for step in trace))
-    turns = sum(a.actor != b.actor for a, b in itertools.pairwise(trace))
-    mine = [[n for n, step in enumerate(trace) if step.actor == name] for name in names]
-    for places in itertools.combinations(range(len(trace)), len(mine[0])):
-        left = [iter(m) for m in mine]
-        order = [next(left[n not in places]) for n in range(len(trace))]
-        actors = [trace[n].actor for n in order]
-        if actors[0] != trace[0].actor or sum(a != b for a, b in itertools.pairwise(actors)) != turns:
-            continue
-        if all(
-            order.index(a) < order.index(b)
-            for a, b in itertools.combinations(range(len(trace)), 2)
-            if trace[a].actor != trace[b].actor and meets(trace[b], [trace[a]])
-        ):
-            yield order
+def step(*touched):
+    """Step that touches these: what, whether it changes it, and what is there when it comes."""
+    return Step(
+        "a", {(what, changed) for what, changed, _ in touched}, 1, {what: held for what, _, held in touched}
+    )
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_as_many_are_counted_as_there_are(seed):
-    draw = random.Random(seed)
-    whats = [
-        ("t/f", False),
-        ("t/f", True),
-        ("t/", False),
-        ("t/", True),
-        ("t/g", True),
-        (LOCK, True),
-        (CLOCK, True),
-    ]
-    trace = [Step(draw.choice("ab"), set(draw.choices(whats, k=draw.choice([0, 0, 1, 2])))) for _ in range(9)]
-    if len({step.actor for step in trace}) == 2:
-        assert decided(Outcome(seed, MemoryStorage(), trace=trace)) == len(list(orders(trace)))
+MEETINGS = {
+    "both look": (("t/f", False, 1), ("t/f", False, 1), False),
+    "one sees what the other wrote": (("t/f", True, 1), ("t/f", False, 2), True),
+    "one writes what the other saw": (("t/f", False, 1), ("t/f", True, 1), True),
+    "both write a file": (("t/f", True, 1), ("t/f", True, 2), True),
+    "both write files of their own": (("t/f", True, 0), ("t/g", True, 0), False),
+    "both put names into a folder": (("t/", True, 1), ("t/", True, 2), False),
+    "one lists what the other put in": (("t/", True, 1), ("t/", False, 2), True),
+    "one lists what the other put in and took out": (("t/", True, 1), ("t/", False, 1), False),
+    "one puts in what the other would have listed": (("t/", False, 1), ("t/", True, 1), True),
+    "one finds no file that came and went": (("t/f", True, 0), ("t/f", False, 0), False),
+    "both take the lock": ((LOCK, True, None), (LOCK, True, None), True),
+    "one has the lock, and the other asked for it": ((LOCK, True, "a"), (LOCK, False, "a"), False),
+    "one lost the lock to the other": ((LOCK, True, "a"), (LOCK, False, "b"), True),
+    "both take an instant": ((CLOCK, True, None), (CLOCK, True, None), True),
+}
 
 
-@pytest.mark.parametrize(
-    ("one", "two", "met"),
-    [
-        (("t/f", False), ("t/f", False), False),
-        (("t/f", False), ("t/f", True), True),
-        (("t/f", True), ("t/f", True), True),
-        (("t/f", True), ("t/g", True), False),
-        (("t/", True), ("t/", True), False),
-        (("t/", True), ("t/", False), True),
-        ((LOCK, True), (LOCK, True), True),
-        ((CLOCK, True), (CLOCK, True), True),
-    ],
-)
-def test_steps_meet_where_one_changes_what_the_other_touches(one, two, met):
-    assert meets(Step("a", {one}), [Step("b", set()), Step("b", {two})]) is met
-    assert meets(Step("b", {two}), [Step("a", {one})]) is met
+@pytest.mark.parametrize("name", MEETINGS)
+def test_steps_meet_where_one_sees_or_changes_what_the_other_did(name):
+    came_in, mine, met = MEETINGS[name]
+    assert first_meeting([step(), step(mine)], [step(), step(came_in)]) == (1 if met else None)
 
 
-def test_more_than_two_actors_and_one_that_was_stopped_count_once():
-    trace = [Step("a", set()), Step("b", set()), Step("a", set()), Step("b", set())]
-    outcome = Outcome(1, MemoryStorage(), trace=trace)
-    assert decided(outcome) == 1.0
-    free = replace(outcome, trace=[*(Step("a", set()) for _ in range(4)), Step("b", set()), Step("a", set())])
-    assert decided(free) == 4.0
-    assert decided(replace(free, was_stopped=True)) == 1.0
-    assert decided(replace(free, trace=[*free.trace, Step("c", set())])) == 1.0
+def test_who_changed_a_folder_itself_since_does_not_know_what_would_be_there():
+    came_in = [step(("t/", True, 1)), step(("t/", True, 2))]
+    assert first_meeting([step(("t/", False, 1))], came_in) is None
+    assert first_meeting([step(("t/", True, 0)), step(("t/", False, 1))], came_in) == 1

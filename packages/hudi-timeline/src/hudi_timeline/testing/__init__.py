@@ -22,7 +22,7 @@ from hudi_timeline.testing.faulty_storage import (
 from hudi_timeline.testing.histories import Follower, Violation, by_key, check, is_serializable
 from hudi_timeline.testing.interleavings import Act, Done, Outcome, SteppedLock, Stuck, shrunk, simulate
 from hudi_timeline.testing.memory_storage import MemoryStorage
-from hudi_timeline.testing.preemptions import Preemption, decided, preemptions
+from hudi_timeline.testing.preemptions import Preemption, preemptions
 from hudi_timeline.testing.states import TableState, make_state, state_names
 from hudi_timeline.testing.table_builder import TableBuilder
 from hudi_timeline.testing.workload import ACTS, Case, drawn
@@ -60,7 +60,6 @@ __all__ = [
     "Violation",
     "by_key",
     "check",
-    "decided",
     "drawn",
     "is_serializable",
     "make_state",

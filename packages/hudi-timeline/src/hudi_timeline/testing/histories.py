@@ -59,8 +59,7 @@ def _check(
         found = rows_of(table)
     except AssertionError as e:
         raise _violation(outcome, str(e)) from e
-    if not is_serializable(outcome.done, initial, found):
-        raise _violation(outcome, f"no serial order of the calls gives {_short(found)}")
+    check_serializable(outcome, initial, found)
     # The data of a file that is as it was when it was found sound, mostly of the table that was there before.
     sound = storage.still_sound() if isinstance(storage, MemoryStorage) else set()
     scan_of = None if keys_once and not metadata_config.built(load(storage)) else table.read
@@ -70,6 +69,16 @@ def _check(
         raise _violation(outcome, f"verify says {'; '.join(map(str, findings[:3]))}")
     if isinstance(storage, MemoryStorage):
         storage.keep_sound(sound)
+
+
+def check_serializable(outcome: Outcome, initial: Rows, found: Rows) -> None:
+    """Check that some serial order of the calls leads from the rows before to those found.
+
+    Raises:
+        Violation: none does.
+    """
+    if not is_serializable(outcome.done, initial, found):
+        raise _violation(outcome, f"no serial order of the calls gives {_short(found)}")
 
 
 def by_key(*columns: str, key: str = RECORD_KEY) -> Callable[[HudiTable], Rows]:
@@ -202,4 +211,4 @@ def _violation(outcome: Outcome, why: str) -> Violation:
     return Violation(f"seed {outcome.seed}: {why}. Calls: {calls}. Switches: {list(outcome.switches)}")
 
 
-__all__ = ["Follower", "Violation", "by_key", "check", "is_serializable"]
+__all__ = ["Follower", "Violation", "by_key", "check", "check_serializable", "is_serializable"]

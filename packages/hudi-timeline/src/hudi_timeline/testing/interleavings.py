@@ -13,18 +13,12 @@ Whether the outcome is right, `hudi_timeline.testing.histories` says.
 
 from __future__ import annotations
 
-import inspect
 import random
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime, tzinfo
-from functools import cache
-from types import FunctionType
 from typing import Any, NamedTuple, TypeVar
 
 from hudi_format.errors import HudiError, LockError
@@ -34,7 +28,7 @@ from hudi_timeline.table import HudiTable
 from hudi_timeline.table_config import META_FOLDER
 from hudi_timeline.testing.faulty_storage import CHANGES, Crash, Fault, Faults
 from hudi_timeline.testing.memory_storage import MemoryStorage
-from hudi_timeline.timeline import instant_generator
+from hudi_timeline.testing.simulated_time import SimulatedTime, current_time
 
 T = TypeVar("T")
 
@@ -52,9 +46,8 @@ _STEPS_OF_AN_ACT = 60
 _FEW = 4
 # A turn that nobody takes for so long is an error of the kit, or a call that never ends.
 _STUCK_S = 120.0
-# How likely who pauses gives the turn away; and what is left of a pause, for those that wait for a clock's next tick.
+# How likely who pauses gives the turn away.
 _AT_PAUSES = 0.7
-_LONGEST_PAUSE_S = 0.02
 # For how many steps of others who is stopped stays so: for a part of an act, for some, or until they have ended.
 _STOPS = (20, 150, 1_000_000)
 # Threads that outlive the call that began them.
@@ -130,12 +123,14 @@ class Step(NamedTuple):
     Attributes:
         touched: full paths of files, and of folders with a slash at their end, `LOCK` and `CLOCK`, each with whether it
             was changed; a folder is where a name in it comes, goes, or stands for other content.
+        held: what was there when the step came to it: a file's version, a folder's entries, who has the lock.
         at: its number, as in `Outcome.switches`; 0 at the begin and after a wait for the lock.
     """
 
     actor: str
     touched: set[tuple[str, bool]]
     at: int = 0
+    held: dict[str, object] = {}  # noqa: RUF012  of steps that touched nothing
 
 
 LOCK, CLOCK = "lock", "clock"
@@ -184,7 +179,9 @@ class _Turns:
         acts: int,
         switches: Sequence[tuple[int, str]] | None,
         waits: bool,
+        clock: SimulatedTime,
     ) -> None:
+        self.clock = clock
         self._random, self._stops = random.Random(seed), random.Random(f"{seed} stops")
         self._restless, self.at_changes, self.at_locks = self._random.choice(_RESTLESS)
         few = self._random.randint(1, _FEW) if not self._restless and not self.at_locks else 0
@@ -220,13 +217,14 @@ class _Turns:
         """Begin of an actor's thread."""
         self._actor_of[threading.get_ident()] = name
         self._wait(name)
-        self.trace.append(Step(name, set()))
+        self.trace.append(Step(name, set(), 0, {}))
 
-    def touch(self, what: str, changed: bool) -> None:
-        """Note what this actor looks at or changes; of other threads nothing."""
+    def touch(self, what: str, changed: bool, held: object = None) -> None:
+        """Note what this actor looks at or changes, and what was there; of other threads nothing."""
         me = self._actor_of.get(threading.get_ident())
         if me is not None:
             self.trace[-1].touched.add((what, changed))
+            self.trace[-1].held.setdefault(what, held)
 
     def step(self, likely: float = 0.0) -> None:
         """Place where the turn may be given to another, at least so likely."""
@@ -237,7 +235,7 @@ class _Turns:
         at = self.steps
         if self._gives_away(likely):
             self._give(self._another(me), me)
-        self.trace.append(Step(me, set(), at))
+        self.trace.append(Step(me, set(), at, {}))
 
     def stop(self) -> None:
         """Stop of this actor, while the others go on, for some of their steps or until they have ended."""
@@ -246,24 +244,28 @@ class _Turns:
         self.steps, self.was_stopped = self.steps + 1, True
         self._stopped[me] = self.steps + self._stops.choice(_STOPS)
         self._give(self._another(me), me)
-        self.trace.append(Step(me, set()))
+        self.trace.append(Step(me, set(), 0, {}))
         del self._stopped[me]
 
-    def wait_for(self, free: Callable[[], bool]) -> None:
-        """Give the turn away until the lock is free."""
+    def pause(self, seconds: float) -> None:
+        """Pause of a thread, where the turn goes to another more often than not."""
+        self.step(_AT_PAUSES)
+
+    def wait_for(self, holder: Callable[[], str | None]) -> None:
+        """Give the turn away until nobody holds the lock."""
         me = self._actor_of.get(threading.get_ident())
         if me is None:
             return
-        self.touch(LOCK, True)
-        while not free():
+        self.touch(LOCK, True, holder())
+        while holder() is not None:
             self.steps += 1
             self._blocked.add(me)
             self._give(self._another(me), me)
-            self.trace.append(Step(me, {(LOCK, True)}))
+            self.trace.append(Step(me, {(LOCK, True)}, 0, {LOCK: holder()}))
 
-    def freed(self) -> None:
-        """The lock, for which others wait, is free."""
-        self.touch(LOCK, True)
+    def freed(self, by: str | None) -> None:
+        """The lock, for which others wait, is free; who had it."""
+        self.touch(LOCK, True, by)
         self._blocked.clear()
 
     def leave(self) -> None:
@@ -301,6 +303,7 @@ class _Turns:
         if name == self.turn:
             return
         self.switches.append((self.steps, name))
+        self.clock.tick()
         self.turn = name
         self._gates[name].release()
         if me is not None:
@@ -342,13 +345,13 @@ class SteppedLock:
     def try_acquire(self) -> bool:
         if (turns := _simulated.get(self._uri)) is not None:
             turns.step(turns.at_locks)
-            turns.wait_for(lambda: self._uri not in _holders)
+            turns.wait_for(self._held_by)
             self._actor = turns.actor
         return _holders.setdefault(self._uri, self) is self
 
     def verify(self) -> None:
         if (turns := _simulated.get(self._uri)) is not None:
-            turns.touch(LOCK, False)
+            turns.touch(LOCK, False, self._held_by())
         if _holders.get(self._uri) is not self:
             raise LockError(f"the lock is not held: {self.name}", table=self._uri)
 
@@ -356,7 +359,7 @@ class SteppedLock:
         if _holders.get(self._uri) is self:
             del _holders[self._uri]
             if (turns := _simulated.get(self._uri)) is not None:
-                turns.freed()
+                turns.freed(self._actor)
                 turns.step(turns.at_locks)
 
     @classmethod
@@ -365,7 +368,12 @@ class SteppedLock:
         holder, turns = _holders.get(uri), _simulated.get(uri)
         if holder and turns and holder._actor == actor:
             del _holders[uri]
-            turns.freed()
+            turns.freed(actor)
+
+    def _held_by(self) -> str | None:
+        """The actor that has the lock, "" for another thread; None where it is free."""
+        there = _holders.get(self._uri)
+        return None if there is None else there._actor or ""
 
     def holder(self) -> str:
         return "another actor" if self._uri in _holders else ""
@@ -422,46 +430,20 @@ def on_this_thread() -> Iterator[None]:
 
 
 @contextmanager
-def _one_at_a_time(turns: _Turns, clocks: Mapping[str, float]) -> Iterator[None]:
-    """Actors pause by giving the turn away, have no threads of their own, and each its clock."""
-    sleep, submit = time.sleep, ThreadPoolExecutor.submit
-
-    def pause(seconds: float) -> None:
-        if turns.is_actor:
-            turns.step(_AT_PAUSES)
-            seconds = min(seconds, _LONGEST_PAUSE_S)
-        sleep(seconds)
+def _one_at_a_time(turns: _Turns) -> Iterator[None]:
+    """Actors have no threads of their own."""
+    submit = ThreadPoolExecutor.submit
 
     def called(pool: ThreadPoolExecutor, call: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         if not turns.is_actor or str(pool._thread_name_prefix).startswith(_OWN_THREADS):
             return submit(pool, call, *args, **kwargs)
         return _done(call, *args, **kwargs)
 
-    class ActorsClock(datetime):
-        @classmethod
-        def fromtimestamp(cls, timestamp: float, tz: tzinfo | None = None) -> Any:
-            turns.touch(CLOCK, True)
-            return datetime.fromtimestamp(timestamp + clocks.get(turns.turn, 0.0), tz)
-
-    before: list[tuple[Any, str, Any]] = []
-
-    def put(owner: Any, name: str, value: object) -> None:
-        before.append((owner, name, getattr(owner, name)))
-        setattr(owner, name, value)
-
-    pausing = _pausing(sleep, len(sys.modules))
+    ThreadPoolExecutor.submit = called  # type: ignore[assignment, method-assign]
     try:
-        put(time, "sleep", pause)
-        put(ThreadPoolExecutor, "submit", called)
-        put(instant_generator, "datetime", ActorsClock)
-        for call in pausing:
-            call["pause"] = pause
         yield
     finally:
-        for call in pausing:
-            call["pause"] = sleep
-        for owner, name, value in reversed(before):
-            setattr(owner, name, value)
+        ThreadPoolExecutor.submit = submit  # type: ignore[method-assign]
 
 
 def simulate(
@@ -491,24 +473,41 @@ def simulate(
         Stuck: nobody can go on.
     """
     given = {**OPTIONS, **(options or {})}
-    if isinstance(make, MemoryStorage):
-        storage = make.copy_of()
-    else:
-        storage = MemoryStorage()
-        make(storage)
-    turns = _Turns(seed, sorted(actors), sum(map(len, actors.values())), switches, waits)
+    clock = current_time() or SimulatedTime()
+    with clock.thread("simulation"):
+        if isinstance(make, MemoryStorage):
+            storage = make.copy_of()
+        else:
+            storage = MemoryStorage()
+            make(storage)
+        clock.go_after(storage.newest_ms())
+        turns = _Turns(seed, sorted(actors), sum(map(len, actors.values())), switches, waits, clock)
+        done = _run(storage, actors, given, turns, faults or {}, clocks or {})
+    switched = tuple(turns.switches)
+    return Outcome(seed, storage, tuple(done), switched, turns.steps, given, turns.trace, turns.was_stopped)
+
+
+def _run(
+    storage: MemoryStorage,
+    actors: Mapping[str, Sequence[Act]],
+    options: Mapping[str, str],
+    turns: _Turns,
+    faults: Mapping[str, Sequence[Fault]],
+    clocks: Mapping[str, float],
+) -> list[Done]:
+    """Run the actors, each on its thread."""
     done: list[Done] = []
     failed: list[BaseException] = []
 
     def run(name: str) -> None:
         try:
             turns.enter(name)
-            mine = _Stepping(turns, (faults or {}).get(name, ()), storage.uri)
-            with mine.process():
+            mine = _Stepping(turns, faults.get(name, ()), storage.uri)
+            with mine.process(), turns.clock.thread(name):
                 wrapped = mine.wrap(storage)
                 for act in actors[name]:
                     struck = len(mine.struck)
-                    ended = _called(act, name, wrapped, given, turns)
+                    ended = _called(act, name, wrapped, options, turns)
                     ended = replace(ended, struck=len(mine.struck) > struck)
                     done.append(ended)
                     if isinstance(ended.error, Crash):
@@ -523,31 +522,26 @@ def simulate(
 
     _simulated[storage.uri] = turns
     storage.watch(turns.touch)
+    turns.clock.pausing, turns.clock.taken = turns.pause, lambda: turns.touch(CLOCK, True)
+    turns.clock.ahead = clocks
     threads = [
         threading.Thread(target=run, args=(n,), name=f"actor-{n}", daemon=True) for n in sorted(actors)
     ]
     try:
-        with _one_at_a_time(turns, clocks or {}):
+        with _one_at_a_time(turns):
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
     finally:
         storage.watch(None)
+        turns.clock.pausing = turns.clock.taken = None
+        turns.clock.ahead = {}
         _simulated.pop(storage.uri, None)
         _holders.pop(storage.uri, None)
     for error in failed:
         raise error
-    switched = tuple(turns.switches)
-    return Outcome(seed, storage, tuple(done), switched, turns.steps, given, turns.trace, turns.was_stopped)
-
-
-@cache
-def _pausing(sleep: Callable[[float], None], modules_there: int) -> list[dict[str, Any]]:
-    """Defaults of functions that sleep by an argument, as those that wait for any lock do."""
-    modules = [m for name, m in list(sys.modules.items()) if name.startswith("hudi_")]
-    calls = {inspect.unwrap(c) for m in modules for c in vars(m).values() if isinstance(c, FunctionType)}
-    return [c.__kwdefaults__ for c in calls if (c.__kwdefaults__ or {}).get("pause") is sleep]
+    return done
 
 
 def _called(act: Act, name: str, storage: Storage, options: Mapping[str, str], turns: _Turns) -> Done:

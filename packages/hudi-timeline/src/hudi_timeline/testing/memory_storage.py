@@ -11,11 +11,11 @@ store.  Folders are there while something is in them.
 from __future__ import annotations
 
 import builtins
+import hashlib
 import io
 import itertools
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -33,8 +33,11 @@ class _Entry(NamedTuple):
     version: int
 
 
-Touched = Callable[[str, bool], None]
-"""Gets a file's full path, or a folder's with a slash at its end, and whether it is changed or looked at."""
+# Of stores: no two have one URI, as what is kept of files by their paths would be taken for that of another store.
+_numbers = itertools.count(1)
+Touched = Callable[[str, bool, object], None]
+"""Gets a file's full path, or a folder's with a slash at its end, whether it is changed or looked at, and what is there
+until then: of a file its version, 0 for none, of a folder its entries."""
 
 
 @dataclass
@@ -55,15 +58,20 @@ class _Files:
                 return False
             self.content[path] = _Entry(data, mtime_ms, next(self._versions))
             folder, _, name = path.rpartition("/")
-            self.folders.setdefault(folder, {})[name] = FileInfo(name, False, len(data), mtime_ms)
             self.touch(f"{folder}/", True)
+            self.folders.setdefault(folder, {})[name] = FileInfo(name, False, len(data), mtime_ms)
             self._make_parents(folder)
             return True
 
     def touch(self, path: str, changed: bool = False) -> None:
         """Tell of a look at a file or folder, or a change of it."""
-        if self.touched is not None:
-            self.touched(path, changed)
+        if self.touched is None:
+            return
+        if path.endswith("/"):
+            self.touched(path, changed, frozenset(self.folders.get(path[:-1], {}).values()))
+        else:
+            there = self.content.get(path)
+            self.touched(path, changed, 0 if there is None else there.version)
 
     def _make_parents(self, path: str) -> None:
         while path:
@@ -71,8 +79,8 @@ class _Files:
             known = self.folders.setdefault(folder, {})
             if name in known:
                 break
-            known[name] = FileInfo(name, True)
             self.touch(f"{folder}/", True)
+            known[name] = FileInfo(name, True)
             path = folder
 
     def copy_of(self, root: str, new_root: str) -> _Files:
@@ -100,8 +108,8 @@ class _Files:
             while path:
                 folder, _, name = path.rpartition("/")
                 known = self.folders.get(folder, {})
-                known.pop(name, None)
                 self.touch(f"{folder}/", True)
+                known.pop(name, None)
                 if known or not folder:
                     break
                 del self.folders[folder]
@@ -133,7 +141,7 @@ class MemoryStorage:
 
     def __init__(self, uri: str = "", _files: _Files | None = None) -> None:
         """An empty store, or a place in one; see `copy_of`."""
-        self._uri = uri or f"memory://simulated-{uuid.uuid4().hex}/t"
+        self._uri = uri or f"memory://simulated-{next(_numbers):09d}/t"
         self._root = self._uri.partition("://")[2]
         self._files = _Files() if _files is None else _files
         self._sound: dict[str, _Entry] = {}
@@ -160,6 +168,22 @@ class MemoryStorage:
         """Paths with versions: equal to earlier ones where no file was written or deleted since."""
         with self._files.changing:
             return {path: entry.version for path, entry in self._files.content.items()}
+
+    def digest(self) -> bytes:
+        """Digest of all names and contents, in which the store's own URI does not count."""
+        mine, every = self._root.encode(), hashlib.blake2b(digest_size=16)
+        at, theirs = len(self._root), b"/" * len(mine)
+        with self._files.changing:
+            held = sorted((path[at:], entry.data) for path, entry in self._files.content.items())
+        for path, data in held:
+            every.update(f"{path}\0{len(data)}\0".encode())
+            every.update(data.replace(mine, theirs) if mine in data else data)
+        return every.digest()
+
+    def newest_ms(self) -> int:
+        """Modification time of the newest file, in milliseconds since the epoch; 0 for none."""
+        with self._files.changing:
+            return max((entry.mtime_ms for entry in self._files.content.values()), default=0)
 
     def keep_sound(self, paths: Iterable[str]) -> None:
         """Note that these files hold what they should, until they change; copies know it too."""

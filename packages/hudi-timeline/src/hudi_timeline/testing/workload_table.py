@@ -18,8 +18,9 @@ import pyarrow as pa
 from hudi_timeline.options.file_options import NUM_BUCKETS
 from hudi_timeline.table import HudiTable
 from hudi_timeline.testing.histories import Violation
-from hudi_timeline.testing.interleavings import Rows
+from hudi_timeline.testing.interleavings import Rows, on_this_thread
 from hudi_timeline.testing.memory_storage import MemoryStorage
+from hudi_timeline.testing.simulated_time import SimulatedTime
 from hudi_timeline.verify.verify import verify
 
 SCHEMA = pa.schema(
@@ -124,6 +125,11 @@ def made_table(table_type: str = COPY_ON_WRITE, index: str = "") -> MemoryStorag
 
 @cache
 def _made(table_type: str, index: str) -> MemoryStorage:
+    with SimulatedTime().thread("made"), on_this_thread():
+        return _make(table_type, index)
+
+
+def _make(table_type: str, index: str) -> MemoryStorage:
     made = MemoryStorage()
     buckets = {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": index, NUM_BUCKETS: "2"}
     HudiTable.create(

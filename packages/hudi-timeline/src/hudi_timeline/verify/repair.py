@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -157,7 +158,7 @@ def _execute(storage: Storage, plan: RepairPlan, *, keep: bool) -> str:
     """Execute the steps; returns the backup folder, "" for none."""
     if not plan:
         return ""
-    folder = f"{REPAIR_BACKUP}{format_instant(datetime.now(UTC).replace(tzinfo=None))}"
+    folder = f"{REPAIR_BACKUP}{format_instant(datetime.fromtimestamp(time.time(), UTC).replace(tzinfo=None))}"
     # Before the first change, so that a crash leaves behind what was to be done.
     storage.create(f"{folder}/{PLAN_FILE}", plan.to_json().encode())
     for step in plan.steps:

@@ -6,7 +6,6 @@ A task holds all that its worker may know: the same worker runs on threads and i
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_format.errors import HudiError, UnsupportedError
+from hudi_format.file_names import new_stage_id
 from hudi_format.file_slice.compacted_file import SliceCompaction
 from hudi_format.file_slice.divided_slices import divide_slices
 from hudi_format.file_slice.writer import FileSpec
@@ -116,8 +116,7 @@ def make_resize_tasks(
     table = snapshot.config
     keys = None if table.populate_meta_fields else table.record_key_spec()
     inflight = instant_path(table, instant, REPLACE_COMMIT, INFLIGHT)
-    # One that is run again writes files of other names.
-    stage = random.SystemRandom().randrange(1, 1 << 31)
+    stage = new_stage_id()
     tasks = []
     count = 0
     for move in moves:

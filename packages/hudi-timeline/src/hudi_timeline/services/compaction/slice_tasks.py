@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from hudi_format.arrow.spill import DEFAULT_BYTES, MemoryLimit
 from hudi_format.errors import ConflictingOptionError, HudiError, UnsupportedError
+from hudi_format.file_names import new_stage_id
 from hudi_format.file_slice.compacted_file import SliceCompaction, compact_slice
 from hudi_format.file_slice.compacted_log import LogCompaction, compact_log
 from hudi_format.file_slice.reader import SliceMerge
@@ -262,9 +262,7 @@ def make_tasks(
             config.bloom_type, config.bloom_entries, config.bloom_fpp, config.bloom_max_entries
         )
     virtual = not table.populate_meta_fields
-    stage = random.SystemRandom().randrange(
-        1, 1 << 31
-    )  # a plan that is run again writes files of other names
+    stage = new_stage_id()
     tasks = []
     for number, one in enumerate(slices):
         spec = FileSpec(
