@@ -10,6 +10,7 @@ from hudi_format.errors import HudiError, ValidationError
 from hudi_timeline import HudiTable
 from hudi_timeline.timeline.commit_metadata import read_commit
 from hudi_timeline.transaction import transaction
+from hudi_timeline.transaction.transaction import begin_transaction
 from hudi_timeline.validation import quarantine
 
 RULES = {"hudi.write.rules": "paid: fare >= 0"}
@@ -194,6 +195,32 @@ def test_a_quarantine_that_cannot_be_written_stops_the_write(tmp_path, path, tab
     with pytest.raises(HudiError, match="something else than a Hudi table"):
         table.upsert(data(), options=options)
     assert table.read(["id"]).to_arrow() == ids
+
+
+@pytest.mark.req("NEW-33")
+@pytest.mark.parametrize("operation", ["upsert", "stream"])
+@pytest.mark.parametrize("tries", [1, 3])
+def test_the_bad_rows_wait_for_others_that_write_to_the_quarantine(
+    tmp_path, table, options, monkeypatch, operation, tries
+):
+    first = WRITES[operation](table, data(), options=options)
+    other = HudiTable.open(str(tmp_path / "q"))
+    begun = begin_transaction(other.storage, other.config, operation="upsert")
+    begun.__enter__()
+    pauses = []
+
+    def pause(seconds):
+        pauses.append(seconds)
+        if len(pauses) == tries:
+            begun.__exit__(None, None, None)
+
+    monkeypatch.setattr(quarantine.time, "sleep", pause)
+    second = WRITES[operation](table, data(), options=options)
+    assert len(pauses) == tries
+    of = {i: [r[1:] for r in kept(tmp_path) if r[0] == i] for i in (first.instant, second.instant)}
+    assert len(of[first.instant]) > 1
+    assert of[second.instant] == of[first.instant]
+    assert other.verify(deep=True) == []
 
 
 def test_rows_of_archived_and_unknown_instants_stay(tmp_path, table, options):

@@ -359,6 +359,7 @@ class LocalScreened:
         self._rules = RowRules(self.screening.rules, self.screening.task.schema)
         self._file = tempfile.TemporaryFile(prefix="hudi-quarantine-")  # noqa: SIM115  lives as long as this
         self._sink: pa.ipc.RecordBatchStreamWriter | None = None
+        self._is_whole = False
         schema = pa.schema(
             [self.screening.task.schema.field(n).with_nullable(True) for n in self.screening.columns]
         )
@@ -417,7 +418,10 @@ class LocalScreened:
     def bad_rows(self, instant: str) -> pa.RecordBatchReader:
         if self._sink is None:
             raise ValidationError("there are no bad rows to keep")
-        self._sink.close()
+        if not self._is_whole:
+            # Once: the next close would write the stream's end where the file is read, over its begin.
+            self._sink.close()
+            self._is_whole = True
         self._file.seek(0)
         return pa.RecordBatchReader.from_batches(quarantine_schema(self._kept), self._numbered(instant))
 
