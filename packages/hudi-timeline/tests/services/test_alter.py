@@ -130,6 +130,28 @@ def test_a_history_outlives_the_archival_of_the_change(tmp_path):
     assert len(kept) <= 5, "files of archived commits are removed"
 
 
+@KINDS
+def test_an_archived_state_is_read_by_the_ids_of_its_columns(tmp_path, kind):
+    """Of a time that only the archive knows files older than a rename have the values of its column, too."""
+    table = made(tmp_path / "t", kind)
+    keep = {
+        **QUIET, "hoodie.clean.automatic": "false", "hoodie.cleaner.commits.retained": "1",
+        "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3",
+    }  # fmt: skip
+    states = {table.history()["instant"][0].as_py(): rows_of(table)}
+    for n, (old, new) in enumerate((("fare", "price"), ("price", "toll"), ("toll", "fare")), 2):
+        altered = table.alter().rename(old, new).execute().instant
+        states[altered] = rows_of(table)
+        added = {"id": f"k{n}", "n": n, new: 1.0, "r": {"u": n, "v": "v"}, "p": f"p{n}"}
+        upserted = table.upsert([added], options=keep).instant
+        states[upserted] = rows_of(table)
+    table.archive(options=keep)
+    active = {i.time for i in HudiTable.open(table.uri).timeline.completed_writes()}
+    assert len(states.keys() - active) > 1
+    for instant, was in states.items():
+        assert rows_of(table, as_of=instant) == was, instant
+
+
 def test_a_restore_takes_the_change_back(tmp_path):
     table = made(tmp_path / "t")
     first = table.history()["instant"][0].as_py()

@@ -71,7 +71,10 @@ def with_history(snapshot: TableSnapshot, enabled: bool | None) -> TableSnapshot
 
 
 def _latest(snapshot: TableSnapshot) -> tuple[str, Instant | None]:
-    """Schema entry of the newest commit with one, and that commit, or None."""
+    """Schema entry of the newest commit with one, and that commit, or None.
+
+    Of a time before the active timeline the archive has it, as of `latest_schema`.
+    """
     for instant in reversed(snapshot.instants):
         metadata = snapshot.commits.get(instant)
         if metadata.operation in SCHEMA_NEUTRAL or not metadata.schema_text:
@@ -86,7 +89,13 @@ def _latest(snapshot: TableSnapshot) -> tuple[str, Instant | None]:
                 "Hudi.",
             )
         return text, instant if text else None
-    return "", None
+    if snapshot.instants or snapshot.as_of is None or not history_file(snapshot):
+        return "", None
+    from hudi_timeline.timeline.archived_timeline import archived_schema  # few reads need the archive
+
+    archived = archived_schema(snapshot.storage, snapshot.config, snapshot.as_of)
+    text = "" if archived is None else archived[1].extra.get(LATEST_SCHEMA) or ""
+    return text, archived[0] if archived is not None and text else None
 
 
 def _named_before(snapshot: TableSnapshot, instant: Instant) -> bool:

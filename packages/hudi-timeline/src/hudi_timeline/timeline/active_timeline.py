@@ -482,8 +482,8 @@ def latest_schema(
         from hudi_timeline.timeline.archived_timeline import archived_schema  # few reads need the archive
 
         archived = archived_schema(storage, config, as_of)
-        if archived:
-            return _table_schema(from_avro(archived), config)
+        if archived is not None:
+            return _table_schema(from_avro(archived[1].schema_text), config)
     if config.create_schema:
         return _table_schema(from_avro(config.create_schema), config)
     if newest_file:

@@ -274,19 +274,23 @@ def archived_extra(storage: Storage, config: TableConfig) -> Iterator[Mapping[st
         yield from (extra for _, extra in found)
 
 
-def archived_schema(storage: Storage, config: TableConfig, until: str) -> str:
-    """Avro text of the schema as of an archived instant; "" where no archived write has one.
+def archived_schema(
+    storage: Storage, config: TableConfig, until: str
+) -> tuple[Instant, CommitMetadata] | None:
+    """Newest archived write up to an instant that has a schema, and its metadata; or None.
 
     Raises:
         CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
     """
-    newest, text = "", ""
+    newest: tuple[Instant, CommitMetadata] | None = None
     for instant, action in archived_actions(storage, config, frozenset(WRITE_ACTIONS)):
-        if not isinstance(action, CommitMetadata) or not newest < instant.time <= until:
+        if not isinstance(action, CommitMetadata) or instant.time > until:
+            continue
+        if newest is not None and instant.time <= newest[0].time:
             continue
         if action.schema_text and action.operation not in SCHEMA_NEUTRAL:
-            newest, text = instant.time, action.schema_text
-    return text
+            newest = instant, action
+    return newest
 
 
 def _records(storage: Storage, path: str, *, having: bytes = b"") -> Iterator[dict[str, Any]]:
