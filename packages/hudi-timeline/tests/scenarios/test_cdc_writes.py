@@ -60,7 +60,7 @@ def rows(*given):
 
 
 def make(path, mode="DATA_BEFORE_AFTER", *, table_type="COPY_ON_WRITE", **options):
-    given = {ENABLED: "true", MODE: mode, **options}
+    given = {ENABLED: "true", MODE: mode, **options} if mode else options
     return HudiTable.create(
         path, SCHEMA, name="t", table_type=table_type, record_keys=["k"], partition_fields=["p"],
         ordering_fields=["ts"], options=given,
@@ -564,3 +564,46 @@ def test_changes_are_whole_beside_cleaning_archival_and_compaction_or_are_refuse
     times = {i.time for i in table.timeline.completed_writes()}
     assert states[1][0] not in times  # archived
     assert table.verify(deep=True) == []
+
+
+CLEANED = {
+    "hoodie.clean.automatic": "false", "hoodie.cleaner.commits.retained": "1", "hoodie.archive.automatic": "false",
+    "hoodie.compact.inline": "false", "hoodie.parquet.small.file.limit": "0",
+}  # fmt: skip
+
+
+# An archival leaves the newest compaction, which here wrote the slice.
+@pytest.mark.parametrize(
+    ("table_type", "archived"),
+    [("COPY_ON_WRITE", False), ("COPY_ON_WRITE", True), ("MERGE_ON_READ", False)],
+    ids=["active", "archived", "compacted"],
+)
+@pytest.mark.parametrize("logged", [False, True], ids=["found by files", "logged"])
+def test_a_replacement_whose_slice_was_cleaned_is_not_told_by_an_older_one(
+    tmp_path, table_type, logged, archived
+):
+    """A savepoint kept the older one, whose rows are not those that went."""
+    made = make(tmp_path / "t", "DATA_BEFORE_AFTER" if logged else None, table_type=table_type)
+    made.upsert(rows(("a", "x", 1, "old", {}), ("b", "x", 1, "old", {})), options=CLEANED)
+    kept = made.savepoint()
+    if table_type == "MERGE_ON_READ":
+        made.upsert(rows(("a", "x", 2, "log", {})), options=CLEANED)
+        assert made.compact(options=CLEANED).executed
+    else:
+        made.upsert(rows(("a", "x", 2, "new", {})), options=CLEANED)
+    before = state(made)
+    begin = max(made.history()["instant"].to_pylist())
+    replaced = made.insert_overwrite(rows(("c", "x", 3, "c", {})), options=CLEANED).instant
+    assert counted(c["before"] for c in changes(made, begin, replaced) if c["op"] == "d") == before
+    for n in range(4, 8):
+        made.upsert(rows((f"{n}", "y", n, "y", {})), options=CLEANED)
+    assert made.clean(options=CLEANED).deleted
+    assert [f.name for f in (tmp_path / "t" / "x").glob(f"*_{kept}.parquet")], "what is kept is there"
+    if archived:
+        made.delete_savepoint(kept)
+        keep = {**CLEANED, "hoodie.keep.min.commits": "5", "hoodie.keep.max.commits": "6"}
+        made.archive(options=keep)
+        assert made.timeline.completed_writes()[0].time == replaced
+    with pytest.raises(MissingFileError):
+        changes(made, begin, replaced)
+    assert [c["op"] for c in changes(made, replaced)] == ["i"] * 4

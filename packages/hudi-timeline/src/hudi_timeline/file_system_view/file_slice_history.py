@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
+from hudi_format.file_names import parse_base_file
+from hudi_format.fork_safe import cached_property
 from hudi_format.log.corruption import CommittedRange
 from hudi_format.model import BaseFile, FileSlice, LogFile, VisibleInstants, join_path
 from hudi_format.storage.protocol import FileInfo
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slices import SliceBuilder, committed_logs, files_by_group
 from hudi_timeline.file_system_view.listing import list_partition_files
+from hudi_timeline.file_system_view.restores import Restores
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.timeline.instant import COMPACTION, LOG_COMPACTION
+from hudi_timeline.timeline.commit_metadata import CommitMetadata
+from hudi_timeline.timeline.instant import COMPACTION, LOG_COMPACTION, WRITE_ACTIONS
 
 
 class FileHistory:
@@ -35,6 +40,7 @@ class FileHistory:
         """
         visible = snapshot.visible()
         known = _named(snapshot)
+        self._snapshot = snapshot
         self.compactions = frozenset(i.time for i in snapshot.timeline.pending(COMPACTION))
         builder = self._builder = SliceBuilder.of(snapshot, logs=logs, without=without)
         ranges = committed_logs(snapshot)[0] if logs else {}
@@ -63,6 +69,69 @@ class FileHistory:
         bases = {i: b for i, b in self._bases.get(group, {}).items() if time_of(i) < at}
         logs = [f for f in self._logs.get(group, ()) if time_of(f.instant) < at]
         return self._builder.newest(group, bases, logs)
+
+    def replaced(self, group: Group, instant: str) -> FileSlice | None:
+        """Slice of a group that an instant replaced; None where it is not there any more.
+
+        A cleaning takes all slices of a replaced group but those that savepoints keep, which are older ones then.
+
+        Raises:
+            CorruptFileError, MissingFileError, UnsupportedError: the archive cannot be read, which is opened where no
+                active commit wrote to the group.
+        """
+        found = self.before(group, instant)
+        if found is None:
+            return None
+        at = self._builder.time_of(instant)
+        written = [w for w in self._written.get(group, ()) if w[0] < at]
+        first = self._snapshot.timeline.first_active
+        if not written and found.base_instant < first:
+            written = self._archived.get(group, [])
+        if not written:
+            return found
+        _, began, name = max(written)
+        if began:
+            return found if found.base_instant >= began else None
+        return found if any(f.name == name for f in found.log_files) else None
+
+    @cached_property
+    def _written(self) -> dict[Group, list[_Write]]:
+        """What active commits wrote to each group."""
+        instants, time_of = self._snapshot.instants, self._builder.time_of
+        out: dict[Group, list[_Write]] = {}
+        for instant, commit in zip(instants, self._snapshot.commits.files(instants), strict=True):
+            for partition, file_id, path, _, _ in commit.files:
+                out.setdefault((partition, file_id), []).append(_write(time_of(instant.time), path))
+        return out
+
+    @cached_property
+    def _archived(self) -> dict[Group, list[_Write]]:
+        """What archived commits wrote to each group."""
+        from hudi_timeline.timeline.archived_timeline import archived_actions  # few reads need the archive
+
+        snapshot, out = self._snapshot, dict[Group, list[_Write]]()
+        visible, restores = snapshot.visible(), Restores.of(snapshot)
+        for instant, did in archived_actions(snapshot.storage, snapshot.config, frozenset(WRITE_ACTIONS)):
+            if (
+                not isinstance(did, CommitMetadata)
+                or instant.time not in visible
+                or restores.undid(instant.time)
+            ):
+                continue
+            for stat in did.stats:
+                if stat.path:
+                    out.setdefault((stat.partition, stat.file_id), []).append(_write(instant.time, stat.path))
+        return out
+
+
+_Write: TypeAlias = tuple[str, str, str]
+"""When a file was written; the instant of a base file, or ""; its name."""
+
+
+def _write(time: str, path: str) -> _Write:
+    name = path.rpartition("/")[2]
+    base = parse_base_file("", name)
+    return time, "" if base is None else base.instant, name
 
 
 def _named(snapshot: TableSnapshot) -> Collection[str]:

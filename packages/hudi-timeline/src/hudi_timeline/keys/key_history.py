@@ -179,7 +179,7 @@ class _Telling:
         """Rows of a group before a commit; None where they are not known."""
         if group in self.states:
             return self.states[group]
-        slice_ = self._history.before(group, time)
+        slice_ = (self._history.replaced if stats is None else self._history.before)(group, time)
         expected = {p for _, p in stats or ()}
         if stats is not None and expected == {"null"}:
             return {}

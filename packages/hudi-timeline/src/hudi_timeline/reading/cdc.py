@@ -292,8 +292,8 @@ def _before(
     Raises:
         MissingFileError: it is not there any more.
     """
-    found = history.before(group, instant.time)
     place = f"{group[0]}/{group[1]}" if group[0] else group[1]
+    found = (history.replaced if stat is None else history.before)(group, instant.time)
     if stat is None:
         if found is None:
             raise _gone(CommittedBaseFile(place, 0, instant.time), uri)
