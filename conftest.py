@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from s3_server import S3Server
-from sampling import mark_sampled
+from sampling import mark_chosen, refuse_left_out
 
 # Timings of a shared machine say nothing about the code.
 settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -24,7 +24,11 @@ settings.load_profile("hudi")
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    mark_sampled(items)
+    mark_chosen(items)
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    refuse_left_out(items)
 
 
 def pytest_collection_finish() -> None:

@@ -1,6 +1,5 @@
 """Apache Hudi and hudi-rs as fixtures.  Each version's JVM is started once, by the first test that asks for it."""
 
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +10,13 @@ import pytest
 from interop import hudi_rs
 from interop.apache_hudi import ApacheHudi, OursOnSpark
 from interop.spark_process import SparkProcess
+from sampling import mark_first
 
 WRITER = "0.15.0"  # the newest Apache Hudi that writes table version 6 by default
 READERS = ("hudi-rs", WRITER, "1.0.2")
 
-# Of each test of these modules, .ci/run does the first of so many cases; nox session interop_full does all.
+# Of each test of these modules that neither names nor samples its cases (tools/sampling.py), .ci/run does the first of
+# so many; nox session interop_full does all.
 ONE_OF = {
     "test_payloads": 24,
     "test_key_generators": 32,
@@ -66,15 +67,10 @@ LONGEST = (
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
-    cases: Counter[tuple[Path, str]] = Counter()
-    for item in items:
-        if Path(__file__).parent not in item.path.parents:
-            continue
+    here = [item for item in items if Path(__file__).parent in item.path.parents]
+    for item in here:
         item.add_marker(pytest.mark.interop)
-        test = (item.path, getattr(item, "originalname", item.name))
-        if cases[test] % ONE_OF.get(item.path.stem, 1):
-            item.add_marker(pytest.mark.slow)
-        cases[test] += 1
+    mark_first(here, ONE_OF)
     yield  # pytest chooses by the markers and puts tests of one reader together
     rank = {name: n for n, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))

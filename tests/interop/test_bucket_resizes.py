@@ -35,7 +35,7 @@ def resize(table, *args, **options):
 
 
 @pytest.mark.req("IX-28", "IX-29", "IX-32")
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4, values=False)
 @pytest.mark.parametrize("number", [12, 5])
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_multiplied_buckets_are_written_on_by_both(tmp_path, pool, kind, number):

@@ -58,7 +58,7 @@ def in_their_buckets(table):
 
 
 @pytest.mark.req("IX-11")
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4, values=False)
 @pytest.mark.parametrize(
     ("first", "operation", "keys", "fields", "turns"),
     [

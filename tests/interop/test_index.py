@@ -224,7 +224,6 @@ def shown(table, moves):
     return found if moves == "true" else found.drop_columns(["p"])
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.req("IX-06", "IX-08", "PM-02", "PM-14")
 @pytest.mark.parametrize(("index", "payload", "moves"), LOGGED)
 @pytest.mark.slow
@@ -272,7 +271,6 @@ BACK = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.req("IX-06", "IX-08", "PM-08", "PM-10", "PM-14")
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])

@@ -96,7 +96,6 @@ def test_both_read_and_go_on_from_log_compactions_of_either(both):
     assert "COMPACT" in both.operations()
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.slow
 def test_apache_hudi_executes_our_plan_and_our_plan_is_as_its_own(both):
     both.ours(1, range(3))
@@ -123,7 +122,6 @@ def test_apache_hudi_executes_our_plan_and_our_plan_is_as_its_own(both):
     both.same()
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.slow
 def test_both_roll_back_log_compactions_of_either(both):
     both.ours(1, range(3))

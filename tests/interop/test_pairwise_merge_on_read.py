@@ -283,7 +283,7 @@ def _check_reader(twins: Twins, read: Callable[..., pa.Table], late: Collection[
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(c, id="-".join(c.values()), marks=[] if n in IN_CI else [pytest.mark.slow])
+        pytest.param(c, id="-".join(c.values()), marks=[pytest.mark.in_ci] if n in IN_CI else [])
         for n, c in enumerate(CASES)
     ],
 )

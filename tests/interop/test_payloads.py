@@ -227,7 +227,6 @@ ORDERINGS = {
 }
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.req("PM-06", "PM-08")
 @pytest.mark.parametrize("name", ["DefaultHoodieRecordPayload", "PartialUpdateAvroPayload"])
 @pytest.mark.parametrize("kind", ORDERINGS)
@@ -323,7 +322,6 @@ def test_marked_deletes_in_logs_are_merged_as_apache_hudi_merges_them(tmp_path, 
     logged(tmp_path, apache, steps + steps_of(name + "again", schema, extra=extra)[1:], payload(name))
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.req("PM-06", "PM-15")
 # Apache Hudi writes no log with a delete whose ordering value is of bytes, or a decimal of more than 30 digits.
 # Decimals below zero: test_decimals_below_zero_are_numbers_among_log_records_too.

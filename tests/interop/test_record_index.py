@@ -52,7 +52,7 @@ def content(table):
 @pytest.mark.parametrize(
     ("version", "moves"), [("0.15.0", "false"), ("0.15.0", "true"), ("1.0.2", "false"), ("1.0.2", "true")]
 )
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8, values=False)
 def test_each_finds_the_keys_of_the_other_by_the_record_index(tmp_path, pool, version, moves, table_type):
     apache, path = pool.get(version), tmp_path / "t"
     kept = (

@@ -39,7 +39,7 @@ def states(pool, tmp_path_factory):
 # Each shape takes half a minute of writes: .ci/run does the one with all types, of which each reader reads two states.
 IN_CI = {("all_types", "upsert again"), ("all_types", "delete_partition")}
 CASES = [
-    pytest.param(name, step, marks=[] if (name, step) in IN_CI else [pytest.mark.slow])
+    pytest.param(name, step, marks=[pytest.mark.in_ci] if (name, step) in IN_CI else [])
     for name in SHAPE_NAMES
     for step in history.possible(SHAPES[name])
 ]
@@ -81,7 +81,7 @@ def test_spark_reads_its_own_tables_as_apache_hudi_does(states, pool):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[] if n == "url_encoded" else [pytest.mark.slow]) for n in SHAPE_NAMES]
+    "name", [pytest.param(n, marks=[pytest.mark.in_ci] if n == "url_encoded" else []) for n in SHAPE_NAMES]
 )
 def test_spark_reads_and_goes_on_writing_what_apache_hudi_wrote(pool, tmp_path, name):
     """Three turns: Apache Hudi makes a table, our Spark reads and changes it, Apache Hudi reads and changes it."""

@@ -115,7 +115,7 @@ STARTS = {"us": STARTED_BY_US, "apache": STARTED_BY_APACHE}
             steps,
             shape,
             id=f"started-by-{who}-{shape}",
-            marks=[] if (who, shape) in IN_CI else [pytest.mark.slow],
+            marks=[pytest.mark.in_ci] if (who, shape) in IN_CI else [],
         )
         for who, steps in STARTS.items()
         for shape in SHAPES

@@ -45,7 +45,7 @@ def test_we_read_what_we_wrote(states, shape, step):
     assert_same_rows(without_meta(ours.read(state.path)), state.want, ["uuid"], ordered_columns=False)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(12)
 @pytest.mark.req("QR-17", "TL-04")
 @pytest.mark.parametrize(("shape", "step"), CASES)
 def test_others_read_what_we_wrote(states, reader, shape, step):

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 import hudi_spark
 from hudi_spark.types import to_arrow_schema
 from interop.spark_worker import QUICK_JVM
+from sampling import mark_first
 
 # What no version of PySpark does otherwise: rows and files as the engine without a JVM makes them.  `.ci/run` does
 # these tests on PySpark 3.5; on 4.x the first of so many cases of each test (the nox session `spark_full` does all).
@@ -23,7 +24,8 @@ ONE_OF = {
     "test_bad_input": 8,
     "test_operations": 4,
 }
-# The longest tests: the first of so many cases of each here, the others in the long form (`-m slow`).
+# The longest tests: of each that neither names nor samples its cases (tools/sampling.py) the first of so many here, the
+# others in the long form (`-m slow`).
 CASES_IN_CI = {"test_keys": 100, "test_validation": 4, "test_key_lookup": 100, "test_key_stages": 6}
 # Tests of these files are about writes and services, whose work is done by the same workers on every version.
 ONE_VERSION_FILES = {
@@ -70,17 +72,15 @@ ONE_VERSION = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = [item for item in items if Path(__file__).parent in item.path.parents]
+    mark_first(here, CASES_IN_CI)
     cases: Counter[tuple[Path, str]] = Counter()
-    for item in items:
-        if Path(__file__).parent not in item.path.parents:
-            continue
+    for item in here:
         name = getattr(item, "originalname", item.name)
-        if cases[item.path, name] % CASES_IN_CI.get(item.path.stem, 1):
-            item.add_marker(pytest.mark.slow)
         only_once = name in ONE_VERSION or item.path.stem in ONE_VERSION_FILES
         if only_once or cases[item.path, name] % ONE_OF.get(item.path.stem, 1):
             item.add_marker(pytest.mark.one_version)
-        if item.path.stem in CASES_IN_CI or not item.get_closest_marker("slow"):
+        if not item.get_closest_marker("slow"):
             cases[item.path, name] += 1
 
 

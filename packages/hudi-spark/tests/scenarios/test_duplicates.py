@@ -84,11 +84,10 @@ def content(path):
 @pytest.mark.parametrize(
     ("operation", "policy", "index"),
     [
-        pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow, id="-".join(case))
+        pytest.param(*case, marks=[pytest.mark.in_ci] if case in QUICK else [], id="-".join(case))
         for case in dict.fromkeys(CASES)
     ],
 )
-@pytest.mark.sampled(3)
 def test_both_engines_do_the_same_with_keys_that_stand_twice(spark, tmp_path, operation, policy, index):
     given = {
         "hoodie.table.name": "t",

@@ -45,7 +45,7 @@ def save(spark, tmp_path, table, path, options, operation):
 @pytest.mark.req("KG-03")
 @pytest.mark.parametrize("first", ["upsert", "bulk_insert"])
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.sampled(3, values=False)
+@pytest.mark.sampled(10, values=False)
 def test_a_table_is_written_and_read_alike_on_both_engines(spark, tmp_path, case, first):
     options, values = CASES[case]
     table = pa.table({"id": ["a", "b", "c"], "p": values, "v": ["x"] * 3})

@@ -98,7 +98,7 @@ def steps(seed):
     return [("insert", found[0]), ("upsert", found[1]), ("upsert", found[2]), ("delete", found[1][:9])]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(17, values=False)
 @pytest.mark.req("IX-02", "IX-04", "IX-06", "IX-08", "NEW-02")
 @pytest.mark.parametrize(
     ("index", "more"),

@@ -62,7 +62,7 @@ def count_of(change):
         ("delete_partition", 0, "DELETE_PARTITION 1 0 3"),
     ],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4, values=False)
 def test_each_operation_is_checked_and_refused_without_a_trace(
     spark, save, content, monkeypatch, operation, count, seen
 ):
@@ -83,7 +83,7 @@ def test_each_operation_is_checked_and_refused_without_a_trace(
 
 @pytest.mark.req("NEW-33")
 @pytest.mark.parametrize("operation", ["insert", "upsert", "bulk_insert", "insert_overwrite"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(7, values=False)
 def test_bad_rows_are_refused_or_kept(spark, save, content, path, operation):
     rows = [*BAD, (None, "x", 1.0, 2), ("out", "../up", 1.0, 2), ("null", "x", None, 2)]
     rules = {"hudi.write.rules": "paid: fare >= 0 and length(city) < 9"}
