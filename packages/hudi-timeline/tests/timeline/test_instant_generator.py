@@ -96,6 +96,15 @@ def test_a_clock_that_is_behind_by_more_than_a_second_is_an_error_that_names_all
     assert e.value.remedy
 
 
+def test_a_rollback_steps_over_any_difference_and_no_more_than_that():
+    newest = "20260302120000000"
+    instants = timeline_of(f"{newest}.commit")
+    assert new_instant(instants, config(), at(NOON), however_far=True) == "20260302120000001"
+    assert new_instant(Timeline(), config(), at(NOON), however_far=True) == "20260301120000000"
+    with pytest.raises(ClockError, match="99999999999999999"):
+        new_instant(timeline_of("99999999999999999.commit"), config(), at(NOON), however_far=True)
+
+
 def test_an_instant_that_is_no_time_but_greater_is_an_error():
     with pytest.raises(ClockError, match="99999999999999999"):
         new_instant(timeline_of("99999999999999999.commit"), config(), at(NOON))

@@ -4,6 +4,7 @@ import json
 import logging
 import re
 import threading
+import time
 
 import pytest
 from commit_steps import LAZY, SCHEMA, data_files, die, group, names, start, timeline, write, write_file
@@ -25,6 +26,7 @@ from hudi_timeline.concurrency.locks.select import FILE_SYSTEM
 from hudi_timeline.options.transaction_config import LockConfig, TransactionConfig, parse_transaction_options
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.active_timeline import read_commit
+from hudi_timeline.timeline.instant import next_instant
 from hudi_timeline.transaction.transaction import begin_transaction
 
 OVERLAPPING = {
@@ -378,6 +380,49 @@ def test_a_clock_behind_the_table_changes_nothing(storage):
         start(storage)
     assert names(storage) == before
     assert heartbeat.list_instants(storage) == []
+
+
+def test_a_write_whose_clock_is_behind_by_now_is_rolled_back_at_once(storage):
+    """Of one that is 20 s behind a write that began and was completed meanwhile; new writes still have to wait."""
+    write(storage, 1)
+    behind = start(storage, options=LAZY)
+    behind.inflight({})
+    write_file(behind, "p", 2)
+    config = table_config.load(storage)
+    with begin_transaction(
+        storage, config, operation="UPSERT", options=LAZY, now=lambda: time.time() + 20
+    ) as ahead:
+        ahead.inflight({})
+        ahead.commit([write_file(ahead, "p", 3)], schema_text=SCHEMA)
+
+    def fail():
+        with behind:
+            raise KeyError("the worker died")
+
+    with pytest.raises(KeyError) as e:
+        fail()
+    assert not hasattr(e.value, "__notes__")
+    now = timeline(storage)
+    (rollback,) = now.of("rollback")
+    assert (rollback.time, rollback.completed) == (next_instant(ahead.instant), True)
+    assert now.pending_writes() == ()
+    assert len(data_files(storage)) == 2
+    assert heartbeat.list_instants(storage) == []
+    for options in (LAZY, None):
+        with pytest.raises(ClockError, match=rollback.time):
+            start(storage, options=options)
+
+
+def test_what_others_left_is_not_rolled_back_with_a_clock_that_is_behind(storage):
+    """The write that would do it fails with the error of the clock, and has changed nothing."""
+    dead = start(storage)
+    dead.inflight({})
+    die(dead)
+    storage.create(".hoodie/29990101000000000.clean.requested", b"x")
+    before = names(storage)
+    with pytest.raises(ClockError, match="29990101000000000"):
+        start(storage)
+    assert names(storage) == before
 
 
 @pytest.mark.req("NEW-37")

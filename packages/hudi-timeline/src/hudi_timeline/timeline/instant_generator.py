@@ -2,7 +2,8 @@
 
 Instants are compared as text, so a clock that is behind (another zone, the end of summer time, a
 machine set wrong) would hide a write behind older ones.  A small difference is stepped over, a greater
-one is an error.
+one is an error, but for the rollback of a write that had its instant already: to refuse it would leave the write open
+until the clock has passed the newest instant.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def new_instant(
     *,
     table: str = "",
     at: str | None = None,
+    however_far: bool = False,
 ) -> str:
     """New instant time, after every instant of the timeline and those generated before.
 
@@ -54,9 +56,10 @@ def new_instant(
         now: seconds since the epoch.
         table: for error messages only.
         at: the instant to take, if it may be taken.
+        however_far: a clock that is behind is no error: the instant is the next one after the table's newest.
 
     Raises:
-        ClockError: the clock is more than a second behind an instant of the table.
+        ClockError: the clock is more than a second behind an instant of the table, or that one is no time.
         InvalidOptionError: `at` is no instant, not later than the table's, or later than now.
 
     The caller holds the table's lock from loading `timeline` until the requested file is there.
@@ -68,7 +71,7 @@ def new_instant(
             return _checked(at, newest, moment, table)
         instant = format_instant(moment)
         if instant <= newest:
-            instant = _step_over(newest, moment, config, table)
+            instant = _step_over(newest, moment, config, table, however_far)
         last = _last_given.get(config.timezone, "")
         # Where the process's own memory is far ahead, the clock was set back or summer time ended; the
         # table's instants alone decide then.
@@ -85,6 +88,8 @@ def request_instant(
     action: str,
     content: bytes,
     now: Callable[[], float] = time.time,
+    *,
+    however_far: bool = False,
 ) -> str:
     """Request an action of a table service, under the table's lock; returns its new instant.
 
@@ -93,13 +98,14 @@ def request_instant(
 
     Args:
         content: the plan.
+        however_far: as of `new_instant`.
 
     Raises:
         ConcurrentWriterError: others have taken each of the instants tried.
         ClockError, StorageError.
     """
     for _ in range(TRIES_FOR_INSTANT):
-        instant = new_instant(timeline, config, now, table=storage.uri)
+        instant = new_instant(timeline, config, now, table=storage.uri, however_far=however_far)
         path = instant_path(config, instant, action, REQUESTED)
         try:
             create_own(storage, path, content)
@@ -148,12 +154,12 @@ def wait_for_next_tick(written_ms: int) -> None:
         time.sleep((TICK_MS - passed_ms) / 1000)
 
 
-def _step_over(newest: str, moment: datetime, config: TableConfig, table: str) -> str:
+def _step_over(newest: str, moment: datetime, config: TableConfig, table: str, however_far: bool) -> str:
     try:
         ahead = parse_instant(newest) - moment
     except ValueError:
         ahead = timedelta.max
-    if ahead <= TOLERANCE:
+    if ahead <= TOLERANCE or (however_far and ahead != timedelta.max):
         return next_instant(newest)
     by = "" if ahead == timedelta.max else f" {ahead.total_seconds():,.1f} s"
     raise ClockError(

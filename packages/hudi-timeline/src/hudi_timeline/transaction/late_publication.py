@@ -134,7 +134,7 @@ def _settle(
             f"the lock was lost while the write was published ({lost}), and others have changed the same "
             "before and after it, so that it cannot be taken back; compare the rows"
         )
-    rollback_executor.rollback_instant(now, own, plan=make_rollback_plan(storage, timeline, own))
+    rollback_executor.rollback_instant(now, own, plan=make_rollback_plan(storage, timeline, own), own=True)
     raise WriteConflictError(
         f"the table changed after this process had lost the lock ({lost}), and the write is rolled back",
         table=storage.uri,

@@ -88,6 +88,7 @@ def rollback_instant(
     *,
     plan: RollbackPlan | None = None,
     now: Callable[[], float] = time.time,
+    own: bool = False,
 ) -> str:
     """Roll back a write; returns the rollback's instant time.
 
@@ -98,6 +99,8 @@ def rollback_instant(
     Args:
         snapshot: loaded under the lock.
         plan: made under it, of a write that nothing depends on; made here if not given.
+        own: the write is this process's, of a clock that was right enough for it; others have begun or completed
+            theirs since, and if the clock is behind these by more than a second that is no reason to leave it open.
 
     Raises:
         UnsupportedError: no write or inflight compaction, or one that others depend on.
@@ -116,7 +119,9 @@ def rollback_instant(
             return pending.time
     plan = plan or make_rollback_plan(storage, timeline, instant)
     verify_held()
-    time_ = request_instant(storage, timeline, snapshot.config, ROLLBACK, render_action(plan), now)
+    time_ = request_instant(
+        storage, timeline, snapshot.config, ROLLBACK, render_action(plan), now, however_far=own
+    )
     _keep_if_held(snapshot, time_)
     execute(snapshot, time_, plan)
     return time_

@@ -583,7 +583,7 @@ class Transaction:
                         act()
                     alone = self._options.failed_writes == EAGER and not self._mirrored
                     if not (without_trace and alone and rollback_executor.withdraw(self.storage, own)):
-                        rollback_executor.rollback_instant(now, own)
+                        rollback_executor.rollback_instant(now, own, own=True)
         finally:
             self._stop()
 

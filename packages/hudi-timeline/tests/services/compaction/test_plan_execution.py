@@ -1,13 +1,18 @@
 """A plan is taken by its inflight file, whatever a store answers to its creation."""
 
+import time
+
 import pyarrow as pa
 import pytest
 
 from hudi_format.errors import StorageError
+from hudi_format.schema.avro import to_avro
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.table_config import load
 from hudi_timeline.testing import FAIL, Fault, Faults, MemoryStorage
-from hudi_timeline.timeline.instant import COMPACTION, INFLIGHT, REQUESTED
+from hudi_timeline.timeline.instant import COMPACTION, INFLIGHT, REQUESTED, ROLLBACK, next_instant
+from hudi_timeline.transaction.transaction import begin_transaction
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
 
@@ -61,6 +66,22 @@ def test_an_inflight_file_whose_creation_failed_after_it_was_done_is_taken_back(
 
 
 @pytest.mark.req("RC-01", "RC-09")
+def test_an_execution_that_fails_with_a_clock_behind_others_gives_its_plan_back(storage):
+    table = HudiTable._of(storage)
+    instant = table.compact(mode="schedule").scheduled
+    ahead = begin_transaction(
+        storage, load(storage), operation="UPSERT", now=lambda: time.time() + 20
+    )  # fmt: skip
+    ahead.inflight({})
+    ahead.commit([], schema_text=to_avro(table.schema, "t"))
+    fails = Fault(FAIL, operation="create", path=f"*{instant}.commit")
+    error, plan = compact_with(storage, fails)
+    assert not hasattr(error, "__notes__")
+    assert (plan.time, plan.state) == (instant, REQUESTED)
+    assert [i.time for i in table.timeline.of(ROLLBACK)] == [next_instant(ahead.instant)]
+    assert table.compact(mode="execute").executed == (instant,)
+
+
 def test_where_it_cannot_be_taken_back_the_heartbeat_tells_that_its_process_died(storage):
     error, plan = compact_with(storage, CREATE, DELETE)
     assert plan.state == INFLIGHT

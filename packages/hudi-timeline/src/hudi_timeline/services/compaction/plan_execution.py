@@ -282,7 +282,7 @@ def _give_back(context: ServiceContext, begun: PlanExecution, error: BaseExcepti
             elif now is None:
                 rollback_executor.remove_leftovers(storage, time)
             elif now.state == INFLIGHT or not kind.keeps_plan:
-                rollback_executor.rollback_instant(snapshot, now)
+                rollback_executor.rollback_instant(snapshot, now, own=True)
         beat.stop()
     except (HudiError, OSError) as e:
         beat.give_up()
