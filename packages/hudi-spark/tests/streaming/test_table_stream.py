@@ -12,6 +12,7 @@ import pytest
 from hudi_format.errors import ConflictingOptionError, NotAHudiTableError, UnsupportedError
 from hudi_spark import patches
 from hudi_spark.runtime.settings import HAS_DATA_SOURCES
+from hudi_spark.streaming.table_stream import TableStream
 from hudi_timeline.table import HudiTable
 from hudi_timeline.timeline.instant import next_instant
 
@@ -92,6 +93,28 @@ def test_start_positions(table, drain):
     assert drain("c", **{START: "latest"}) == []
     table.upsert(rows("4"))
     assert ids(drain("c", **{START: "latest"})) == [("4", 1)]
+
+
+@pytest.mark.parametrize("order", ["stable", "start", "completion"])
+@pytest.mark.parametrize("changes", [{}, CDC], ids=["rows", "changes"])
+@pytest.mark.one_version
+def test_a_stream_that_read_past_a_restore_has_nothing_to_read_until_there_is_more(
+    table, path, order, changes
+):
+    """What it has read last is no longer there, and the newest commit is an older one."""
+    stream = TableStream.of(path, {"hudi.read.incremental.order": order, **changes})
+    table.upsert(rows("1"))
+    kept = table.savepoint()
+    table.upsert(rows("2"))
+    read = stream.latest()
+    assert stream.scan(stream.initial(), read).to_arrow().num_rows == 2
+    table.restore(kept)
+    end = stream.latest()
+    assert end < read
+    assert stream.scan(read, end).to_arrow().num_rows == 0
+    table.upsert(rows("3"))
+    assert stream.latest() > read
+    assert stream.scan(read, stream.latest()).to_arrow().num_rows == 1
 
 
 @pytest.mark.req("IN-09")
