@@ -42,7 +42,14 @@ from hudi_timeline.table_config import (
     TableConfig,
 )
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
-from hudi_timeline.timeline.instant import COMPLETED, DELTA_COMMIT, INFLIGHT, REQUESTED, instant_path
+from hudi_timeline.timeline.instant import (
+    COMPLETED,
+    DELTA_COMMIT,
+    INFLIGHT,
+    INSTANT_DIGITS,
+    REQUESTED,
+    instant_path,
+)
 
 FILES_GROUP = k.file_group_id(FILES, 0)
 OPERATION = "BULK_INSERT"
@@ -50,7 +57,6 @@ _FIRST_LOG_TOKEN = "0-0-0"
 _BASE_TOKEN = "0-0-0"
 # What Apache Hudi takes an entry of the record index for, in bytes.
 _LOCATION_BYTES = 48
-_MILLISECONDS = 17
 
 Listed = Mapping[str, Mapping[str, int]]
 """Sizes in bytes of files by name, by partition path."""
@@ -165,7 +171,7 @@ def index_groups(records: int, indexes: IndexConfig) -> int:
 def epoch_ms(instant: str) -> int:
     """Milliseconds of an instant in this process's zone, as in Apache Hudi; 0 for another text."""
     try:
-        text = instant[:_MILLISECONDS].ljust(_MILLISECONDS, "0")
+        text = instant[:INSTANT_DIGITS].ljust(INSTANT_DIGITS, "0")
         moment = datetime.strptime(f"{text[:14]}.{text[14:]}", "%Y%m%d%H%M%S.%f")
     except ValueError:
         return 0
@@ -216,7 +222,7 @@ def _made(
 
 def _is_initial(time: str) -> bool:
     """Whether a metadata table's instant is that of an initialisation."""
-    return len(time) in (len(EMPTY_TABLE) + 3, _MILLISECONDS + 3) and int(time[-3:]) >= FIRST_INITIALISATION
+    return len(time) in (len(EMPTY_TABLE) + 3, INSTANT_DIGITS + 3) and int(time[-3:]) >= FIRST_INITIALISATION
 
 
 def write_partition(

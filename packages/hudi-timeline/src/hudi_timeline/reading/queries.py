@@ -46,7 +46,14 @@ from hudi_timeline.reading.plan import JSON, STRUCT
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.snapshot_query import START, SnapshotSource, snapshot_schema
 from hudi_timeline.timeline.active_timeline import latest_schema
-from hudi_timeline.timeline.instant import Committed, Instant, named_instant, parse_query_instant, zone_of
+from hudi_timeline.timeline.instant import (
+    INSTANT_DIGITS,
+    Committed,
+    Instant,
+    named_instant,
+    parse_query_instant,
+    zone_of,
+)
 
 Moment: TypeAlias = str | date | Committed
 """An instant time (digits), `yyyy-MM-dd[ HH:mm[:ss[.SSS]]]` in the table's time zone, a date or datetime, or the result
@@ -58,9 +65,6 @@ META_BY_DEFAULT = False
 
 # Options that arguments of a query of a range take the place of.
 _RANGE = (QUERY_TYPE, BEGIN, END)
-
-_DIGITS = 17
-"""Digits of an instant: a bound may have fewer, and those that it lacks count as zeros."""
 
 
 def scan_snapshot(
@@ -363,7 +367,8 @@ def _bounds(snapshot: TableSnapshot, begin: Moment | None, end: Moment | None) -
     if end is None:
         return start, None
     stop = _bound(end, zone)
-    if start.ljust(_DIGITS, "0") > stop.ljust(_DIGITS, "0"):
+    # A bound may have fewer digits; those that it lacks count as zeros.
+    if start.ljust(INSTANT_DIGITS, "0") > stop.ljust(INSTANT_DIGITS, "0"):
         raise ConflictingOptionError(
             f"the range ends at {stop}, before it begins at {start}: no commit can be in it",
             table=snapshot.storage.uri,

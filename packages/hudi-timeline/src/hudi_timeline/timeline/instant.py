@@ -205,7 +205,7 @@ def empty_file_error(instant: Instant, table: str) -> CorruptFileError:
 # Old tables have 14 digits, read as if the milliseconds were 999; metadata tables append a suffix of
 # three digits.  Instants are compared as text.
 
-LENGTH = 17
+INSTANT_DIGITS = 17
 _DIGITS = re.compile(r"\d+\Z")
 _FORMS = (
     ("%Y-%m-%d", 10), ("%Y-%m-%d %H:%M", 16), ("%Y-%m-%d %H:%M:%S", 19), ("%Y-%m-%d %H:%M:%S.%f", 23)
@@ -227,7 +227,7 @@ def parse_instant(instant: str) -> datetime:
         raise ValueError(f"not an instant time: {instant!r}")
     parts = (instant[:4], instant[4:6], instant[6:8], instant[8:10], instant[10:12], instant[12:14])
     base = datetime(*map(int, parts))  # type: ignore[arg-type]
-    millis = int(instant[14:LENGTH]) if len(instant) >= LENGTH else 999
+    millis = int(instant[14:INSTANT_DIGITS]) if len(instant) >= INSTANT_DIGITS else 999
     return base + timedelta(milliseconds=millis)
 
 
@@ -275,14 +275,9 @@ def parse_query_instant(value: str | date | Committed, zone: tzinfo | None = Non
         value = value.isoformat()
     value = getattr(value, "instant", value)
     text = value.strip() if isinstance(value, str) else ""
-    if _DIGITS.match(text) and len(text) in (14, LENGTH):
+    if _DIGITS.match(text) and len(text) in (14, INSTANT_DIGITS):
         return text
-    for pattern, length in (
-        ("%Y-%m-%d", 10),
-        ("%Y-%m-%d %H:%M", 16),
-        ("%Y-%m-%d %H:%M:%S", 19),
-        ("%Y-%m-%d %H:%M:%S.%f", 23),
-    ):
+    for pattern, length in _FORMS:
         normal = text.replace("T", " ", 1)
         if len(normal) != length:
             continue

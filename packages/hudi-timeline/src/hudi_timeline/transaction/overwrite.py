@@ -35,13 +35,14 @@ from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.options.transaction_config import EAGER, LockConfig, TransactionConfig
 from hudi_timeline.table_config import OVERWRITE_ROOM as ROOM
 from hudi_timeline.table_config import OVERWRITE_SWITCH as SWITCH
+from hudi_timeline.timeline.instant import INSTANT_DIGITS
 from hudi_timeline.transaction.orphans import STAGING
 from hudi_timeline.transaction.rollback_guard import refuse_alive
 
 CLEARED = f"{ROOM}/.cleared"
 NEW = f"{ROOM}/table"
 OLD = f"{ROOM}/old"
-_BEAT = "0" * 17  # the name of the room's heartbeat: no instant has it
+_BEAT = "0" * INSTANT_DIGITS  # the name of the room's heartbeat: no instant has it
 # What stays in `.hoodie`: the room, and what lock providers keep there, which is held.
 _KEPT = (ROOM.rpartition("/")[2], ".locks", "lock")
 

@@ -31,6 +31,7 @@ from hudi_timeline.file_system_view.table_schema import (
     with_history,
 )
 from hudi_timeline.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
+from hudi_timeline.timeline.instant import INSTANT_DIGITS
 
 if TYPE_CHECKING:
     from hudi_format.schema.internal_schema import ReadEvolution, SchemaVersion
@@ -67,7 +68,7 @@ class SchemaHistory:
 
 def number_of(instant: str) -> int:
     """Number of a version that begins with an instant."""
-    return int(instant[:17])
+    return int(instant[:INSTANT_DIGITS])
 
 
 def load_history(snapshot: TableSnapshot) -> SchemaHistory:

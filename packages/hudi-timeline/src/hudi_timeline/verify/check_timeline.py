@@ -45,6 +45,7 @@ from hudi_timeline.timeline.instant import (
     COMPLETED,
     INDEXING,
     INFLIGHT,
+    INSTANT_DIGITS,
     LOG_COMPACTION,
     REPLACE_COMMIT,
     REQUESTED,
@@ -258,7 +259,7 @@ def _check_times(facts: TableState, report: VerifyReport) -> None:
 
 
 def _no_time(text: str) -> str:
-    if len(text) not in (14, 17):
+    if len(text) not in (14, INSTANT_DIGITS):
         return f"it has {len(text)} digits"
     try:
         parse_instant(text[:14])
