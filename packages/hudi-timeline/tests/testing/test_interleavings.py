@@ -4,12 +4,14 @@ Planted faults are in tests/scenarios/test_planted_bugs.py.
 """
 
 import os
+from dataclasses import replace
 
 import pytest
 from simulated_writers import ACTORS, INITIAL, OPTIONS, OPTIONS_OF, clean, increment, make, rows, upsert
 
 from hudi_format.errors import HudiError
 from hudi_timeline import HudiTable
+from hudi_timeline.reading import incremental_range
 from hudi_timeline.testing import (
     CRASH,
     STALL,
@@ -94,17 +96,55 @@ def test_a_writer_that_does_not_look_at_its_lock_after_a_stop_is_found(monkeypat
         [stopped(seed) for seed in range(8)]
 
 
+def followed(order, seed):
+    """A follower of a table with two writers, when they have ended."""
+    follower = Follower(order)
+    poll = Act(follower.poll, name="poll")
+    actors = {"one": [upsert(a=1), upsert(n=1)], "two": [upsert(m=2, b=2)], "reader": [poll] * 8}
+    outcome = simulate(seed, make, actors, options=OPTIONS)
+    assert all(d.error is None for d in outcome.done)
+    check(outcome, by_key("v", key="id"), INITIAL)
+    follower.check(outcome)
+    return follower
+
+
 @pytest.mark.req("NEW-12", "TP-04")
 @pytest.mark.parametrize("order", ["stable", "completion"])
 def test_a_follower_beside_writers_sees_each_change_once(order):
     for seed in range(2):
-        follower = Follower(order)
-        poll = Act(follower.poll, name="poll")
-        actors = {"one": [upsert(a=1), upsert(n=1)], "two": [upsert(m=2, b=2)], "reader": [poll, poll, poll]}
-        outcome = simulate(seed, make, actors, options=OPTIONS)
-        assert all(d.error is None for d in outcome.done)
-        check(outcome, by_key("v", key="id"), INITIAL)
-        follower.check(outcome)
+        follower = followed(order, seed)
+        assert len(follower.seen) == len({*follower.seen}) == len(follower.settled)
+
+
+def test_a_follower_in_the_order_of_begins_misses_nothing_and_sees_again_what_was_not_settled():
+    """A change that it read past an open commit comes again, and only such a one."""
+    repeated = 0
+    for seed in range(8):
+        follower = followed("start", seed)
+        assert follower.settled == {*follower.seen}
+        repeated += len(follower.seen) - len(follower.settled)
+    assert repeated
+
+
+def past_what_is_open(snapshot, begin, end, options):
+    found = RIGHT(snapshot, begin, end, options)
+    return replace(found, checkpoint=max((i.time for i in found.instants), default=begin))
+
+
+def from_the_first_commit(snapshot, begin, end, options):
+    return RIGHT(snapshot, "000", end, options)
+
+
+RIGHT = incremental_range.incremental_range
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"), [(past_what_is_open, "never arrived"), (from_the_first_commit, "more than once")]
+)
+def test_a_follower_in_the_order_of_begins_finds_readers_that_are_wrong(monkeypatch, wrong, text):
+    monkeypatch.setattr(incremental_range, "incremental_range", wrong)
+    with pytest.raises(Violation, match=text):
+        [followed("start", seed) for seed in range(20)]
 
 
 def test_a_seed_and_its_switches_repeat_an_interleaving():

@@ -14,6 +14,7 @@ from typing import Any
 
 from hudi_format.schema.meta_fields import COMMIT_TIME, RECORD_KEY
 from hudi_timeline import metadata_config
+from hudi_timeline.options.read_config import START_ORDER
 from hudi_timeline.table import HudiTable
 from hudi_timeline.table_config import load
 from hudi_timeline.testing.interleavings import Done, Outcome, Rows, on_this_thread
@@ -168,32 +169,43 @@ def _precedes(first: Done, second: Done) -> bool:
 class Follower:
     """An incremental reader, whose `poll` is the call of an act at any time.
 
+    Each change arrives once, but in the order `start`: what is read past a commit that is still open lies after the
+    checkpoint, and arrives again; at or before the checkpoint it does not.
+
     Attributes:
         order: as of `HudiTable.read_incremental`.
         seen: keys with the commit that wrote them, in the order in which they arrived.
+        settled: those that are not to arrive again.
+        again: those that did all the same.
     """
 
     order: str = "stable"
     checkpoint: str = "000"
     seen: list[tuple[str, str]] = field(default_factory=list)
+    settled: set[tuple[str, str]] = field(default_factory=set)
+    again: set[tuple[str, str]] = field(default_factory=set)
 
     def poll(self, table: HudiTable) -> None:
         """Read what is new."""
         scan = table.read_incremental(self.checkpoint, columns=[RECORD_KEY, COMMIT_TIME], order=self.order)
         rows = scan.to_arrow()
         self.checkpoint = scan.checkpoint
-        self.seen += zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True)
+        found = list(zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True))
+        self.again |= self.settled & set(found) | {change for change in found if found.count(change) > 1}
+        self.settled |= {c for c in found if self.order != START_ORDER or c[1] <= self.checkpoint}
+        self.seen += found
 
     def check(self, outcome: Outcome) -> None:
-        """Check that each change arrived once; of tables from which nothing is deleted.
+        """Check that each change arrived, and none again that is settled.
+
+        Of tables from which nothing is deleted.
 
         Raises:
-            Violation: a change that arrived twice, or a row of the table that never did.
+            Violation: a change that arrived again, or a row of the table that never did.
         """
         self.poll(outcome.table())
-        twice = sorted({change for change in self.seen if self.seen.count(change) > 1})
-        if twice:
-            raise _violation(outcome, f"changes arrived more than once: {_short(twice)}")
+        if self.again:
+            raise _violation(outcome, f"changes arrived more than once: {_short(sorted(self.again))}")
         rows = outcome.table().read([RECORD_KEY, COMMIT_TIME]).to_arrow()
         there = set(zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True))
         missed = sorted(there - set(self.seen))
