@@ -1,6 +1,6 @@
 """Random operations and services on a table, on Spark and without a JVM: Apache Hudi reads what they leave.
 
-Each step is compared with a model of the table's rows; packages/hudi-timeline takes 1,000 such steps more.
+Each step is compared with a model of the table's rows; packages/hudi-timeline takes more than 1,000 such steps.
 """
 
 import os
@@ -8,7 +8,7 @@ import random
 
 import pytest
 from pyspark.sql import SparkSession
-from random_workload import CASES, Workload, as_set
+from random_workload import CASES, COPIED_CASES, Workload, as_set
 from spark_workload import SparkWorkload
 
 import hudi_spark
@@ -20,8 +20,9 @@ SEED = int(os.environ.get("HUDI_SEED") or (random.randrange(10**6) if LONG else 
 # What an `alter` leaves is read by Apache Hudi with this only.
 BY_ID = {"hoodie.schema.on.read.enable": "true"}
 STEPS = 25  # of each case on Spark, 100 in all
+EVERY = CASES | COPIED_CASES
 # What is added to the seed: so drawn, the cases have every service together.
-ON_SPARK = {"logs": 12, "bloom": 11, "buckets": 12, "rings": 10}
+ON_SPARK = {"logs": 12, "bloom": 13, "buckets, copied": 12, "rings": 15}
 
 
 @pytest.fixture(scope="module")
@@ -65,10 +66,10 @@ def done(work):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "case"), [*enumerate(CASES, SEED)], ids=[*CASES])
+@pytest.mark.parametrize(("seed", "case"), [*enumerate(EVERY, SEED)], ids=[*EVERY])
 def test_apache_hudi_reads_what_a_random_workload_leaves(apache, tmp_path, counts, seed, case):
     path = tmp_path / "t"
-    work = Workload(path, seed, CASES[case], 200 if LONG else 50)
+    work = Workload(path, seed, EVERY[case], 200 if LONG else 50)
     work.run(every_kind=False)
     apache_agrees(apache, path, work)
     counts["without a JVM"][case] = done(work)
@@ -79,7 +80,7 @@ def test_a_random_workload_on_spark_agrees_with_the_model_and_with_apache_hudi(
     apache, session, tmp_path, counts, seed, case
 ):
     path = tmp_path / "t"
-    work = SparkWorkload(session, path, seed, CASES[case], 200 if LONG else STEPS)
+    work = SparkWorkload(session, path, seed, EVERY[case], 200 if LONG else STEPS)
     work.run(every_kind=False)
     apache_agrees(apache, path, work)
     counts["on Spark"][case] = done(work)
@@ -87,7 +88,7 @@ def test_a_random_workload_on_spark_agrees_with_the_model_and_with_apache_hudi(
 
 @pytest.mark.slow
 def test_the_workloads_without_a_jvm_had_every_service(counts):
-    had_every_service(counts["without a JVM"], CASES)
+    had_every_service(counts["without a JVM"], EVERY)
 
 
 def test_the_workloads_on_spark_had_every_service(counts):

@@ -3,19 +3,19 @@
 import os
 
 import pytest
-from random_workload import CASES, LISTED, MORE_CASES, Workload
+from random_workload import CASES, COPIED_CASES, LISTED, MORE_CASES, Workload
 
-# In CI 1,000 in all; where the metadata table is kept a step takes twice as long.
+# In CI 1,100 in all; where the metadata table is kept a step takes twice as long.
 STEPS, LISTED_STEPS = (1000, 1000) if os.environ.get("HUDI_SOAK") else (200, 100)
 
 
-EVERY = CASES | MORE_CASES
-IN_CI = {*CASES, "records"} - {"global"}
+EVERY = CASES | MORE_CASES | COPIED_CASES
+IN_CI = {"logs", "bloom", "rings", "records", "simple, copied", "buckets, copied", "records, copied"}
 
 
 @pytest.mark.parametrize(
     ("seed", "case"),
-    [pytest.param(n, c, marks=[] if c in IN_CI else [pytest.mark.slow]) for n, c in enumerate(EVERY, 1)],
+    [pytest.param(n, c, marks=[pytest.mark.in_ci] if c in IN_CI else []) for n, c in enumerate(EVERY, 1)],
     ids=[*EVERY],
 )
 def test_a_random_workload_agrees_with_the_model(tmp_path, seed, case):
