@@ -147,3 +147,31 @@ def test_rows_that_an_option_leaves_are_none(tmp_path, index):
         result = table.upsert(pa.table([["a"], [p], [1]], schema=schema), options=options)
         assert not warned(result)
     assert rows_of(table.read(), ("k", "p")) == [("a", "x")]
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("logged", [True, False], ids=["logged", "found by files"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("index", STAYS)
+def test_a_range_and_its_changes_tell_what_was_written(tmp_path, index, kind, logged):
+    """As with Apache Hudi (tests/interop/test_index.py); the newest state has the value of the path."""
+    schema = pa.schema([("k", pa.string()), ("p", pa.string()), ("o", pa.int64())])
+    options = {"hoodie.index.type": index, "hoodie.compact.inline": "false", **STAYS[index]}
+    if logged:
+        options |= {
+            "hoodie.table.cdc.enabled": "true",
+            "hoodie.table.cdc.supplemental.logging.mode": "DATA_BEFORE_AFTER",
+        }
+    table = HudiTable.create(
+        str(tmp_path), schema, name="t", table_type=kind, record_keys=["k"], partition_fields=["p"],
+        ordering_fields=["o"], options=options,
+    )  # fmt: skip
+    first = table.upsert(pa.table([["a", "b"], ["x", "y"], [1, 1]], schema=schema), options=options).instant
+    table.upsert(pa.table([["a"], ["y"], [2]], schema=schema), options=options)
+    assert rows_of(table.read(), ("k", "p", "o")) == [("a", "x", 2), ("b", "y", 1)]
+    assert rows_of(table.read_incremental(first), ("k", "p", "o")) == [("a", "y", 2)]
+    (change,) = table.read_changes(first, images="struct").to_arrow().to_pylist()
+    assert [change["op"], change["before"]["p"], change["after"]["p"]] == ["u", "x", "y"]
+    if kind == "MERGE_ON_READ":
+        table.compact()
+        assert rows_of(table.read_incremental(first), ("k", "p", "o")) == [("a", "y", 2)]
