@@ -220,6 +220,29 @@ class NoStrategy:
     pass
 
 
+class NeedsMore:
+    def __init__(self, more):
+        pass
+
+    def shared(self, ours, theirs):
+        return ()
+
+
+class Failing:
+    def shared(self, ours, theirs):
+        raise ValueError("a fault of its own")
+
+
+class GivesNone:
+    def shared(self, ours, theirs):
+        return None
+
+
+class GivesFileIds:
+    def shared(self, ours, theirs):
+        return [file_id for _, file_id in ours.file_groups]
+
+
 class Between:
     """Runs another writer once, at one moment of the next write.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hudi_format._checks import imported
-from hudi_format.errors import InvalidOptionError
+from hudi_format.errors import HudiError, InvalidOptionError
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.options.transaction_options import (
     BUCKET_STRATEGY,
@@ -112,6 +112,42 @@ class NonBlocking:
         return [group for group in found if group not in both]
 
 
+class _OwnStrategy:
+    """Strategy of a class of the user's, whose faults are those of the option that names it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        made = imported(name, CONFLICT_STRATEGY)
+        try:
+            self._inner: ConflictStrategy = made()
+        except Exception as e:
+            raise self._wrong(f"makes no strategy: {type(e).__name__}: {e}") from e
+        if not callable(getattr(self._inner, "shared", None)):
+            raise self._wrong("makes no strategy: it has no method shared")
+
+    def shared(self, ours: ConcurrentOperation, theirs: ConcurrentOperation) -> Iterable[FileGroup]:
+        try:
+            found = list(self._inner.shared(ours, theirs))
+        except HudiError:
+            raise
+        except Exception as e:
+            raise self._wrong(f"failed: {type(e).__name__}: {e}", instant=ours.instant) from e
+        for group in found:
+            if not (isinstance(group, tuple) and len(group) == 2 and all(isinstance(n, str) for n in group)):
+                why = f"gave {group!r} for a file group, and not its partition and file id"
+                raise self._wrong(why, instant=ours.instant)
+        return found
+
+    def _wrong(self, why: str, **where: str) -> InvalidOptionError:
+        return InvalidOptionError(
+            f"{CONFLICT_STRATEGY}={self._name} {why}",
+            remedy="give a class that is made without arguments, with the method shared(ours, theirs) of "
+            "hudi_timeline.transaction.conflict_strategies.ConflictStrategy, which gives file groups of ours.",
+            option=CONFLICT_STRATEGY,
+            **where,
+        )
+
+
 _STRATEGIES: Mapping[str, Callable[[], ConflictStrategy]] = {
     SIMPLE_STRATEGY: SimpleConcurrentFileWrites,
     BUCKET_STRATEGY: BucketIndexConcurrentFileWrites,
@@ -126,7 +162,7 @@ def strategy_of(options: TransactionConfig, *, blind: bool = False) -> ConflictS
         blind: whether the write's rows depend on nothing that was read from the table.
 
     Raises:
-        InvalidOptionError: a class of the user's that cannot be imported, or is none.
+        InvalidOptionError: a class of the user's that cannot be imported or made, or is none.
     """
     found = _named(options.conflict_strategy)
     return NonBlocking(found, blind=blind) if options.mode == NON_BLOCKING else found
@@ -136,15 +172,7 @@ def _named(name: str) -> ConflictStrategy:
     known = _STRATEGIES.get(name)
     if known is not None:
         return known()
-    made: ConflictStrategy = imported(name, CONFLICT_STRATEGY)()
-    if not callable(getattr(made, "shared", None)):
-        raise InvalidOptionError(
-            f"{CONFLICT_STRATEGY}={name} makes no strategy: it has no method shared",
-            remedy="give a class that is made without arguments, with the method shared(ours, theirs) of "
-            "hudi_timeline.transaction.conflict_strategies.ConflictStrategy.",
-            option=CONFLICT_STRATEGY,
-        )
-    return made
+    return _OwnStrategy(name)
 
 
 __all__ = [
