@@ -6,15 +6,23 @@ import shutil
 import pytest
 from listed_tables import KEPT, TYPES, made, rows, table, write
 
-from hudi_format.errors import ConcurrentWriterError, InstantNotFoundError, OptionError, UnsupportedError
+from hudi_format.errors import (
+    ConcurrentWriterError,
+    InstantNotFoundError,
+    MissingFileError,
+    OptionError,
+    StaleSnapshotError,
+    UnsupportedError,
+)
 from hudi_format.storage.open import open_storage
 from hudi_timeline import table_config
 from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.metadata_config import FOLDER
 from hudi_timeline.metadata_config import KEPT as PARTITIONS
 from hudi_timeline.metadata_table import index_build
 from hudi_timeline.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
-from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults
+from hudi_timeline.testing import CHANGES, CRASH, Case, Fault, Faults, preemptions
 from hudi_timeline.timeline.action_metadata import read_action
 from hudi_timeline.timeline.instant import INDEXING
 
@@ -321,3 +329,41 @@ def test_what_a_completed_build_did_not_say_any_more_the_next_write_says(storage
     table(storage).drop_index("column_stats")
     assert table(storage).build_index("column_stats").built == ("column_stats",)
     assert sound(storage)
+
+
+@pytest.mark.req("TS-30")
+@pytest.mark.parametrize("undo", ["restore", "rollback", "erase"])
+@pytest.mark.sampled(3)
+def test_a_build_whose_files_are_undone_or_cleaned_meanwhile_looks_again(undo):
+    """At each step of the build: it was a missing file, and the plan stayed behind."""
+    for found in preemptions(Case({"one": ["build_record_index"], "two": [undo]}), "one"):
+        assert all(d.error is None or d.act.name.startswith(undo) for d in found.outcome.done), (
+            found.outcome.done
+        )
+        timeline = found.outcome.table().timeline
+        assert not timeline.pending(INDEXING) or any(d.error for d in found.outcome.done)
+
+
+@pytest.mark.parametrize("at", ["group_count", "read_content"])
+@pytest.mark.parametrize("undone", [True, False], ids=["undone", "lost"])
+def test_a_build_that_misses_a_file_takes_its_plan_away(storage, monkeypatch, at, undone):
+    """Each time the newest commit is undone, before its files are read; or a file of it is lost."""
+    write(storage, rows(6))
+    looks = []
+
+    def misses(snapshot, *_):
+        looks.append(snapshot.instant)
+        newest = [s.base_file for s in newest_slices_of(snapshot) if s.base_file.instant == snapshot.instant]
+        if undone:
+            table(storage).rollback(snapshot.instant)
+            write(storage, rows(1, len(looks)))
+        raise MissingFileError("the base file is missing", table=storage.uri, file=newest[0].path)
+
+    write(storage, rows(1))
+    monkeypatch.setattr(index_build, at, misses)
+    with pytest.raises(MissingFileError) as raised:
+        table(storage, **SMALL).build_index(["record_index"])
+    assert isinstance(raised.value, StaleSnapshotError) == undone
+    assert len(set(looks)) == len(looks) == (4 if undone else 1)
+    assert table(storage).timeline.pending(INDEXING) == ()
+    assert complete(storage) == ("files",)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from hudi_format.errors import (
@@ -25,6 +26,7 @@ from hudi_format.errors import (
     HudiError,
     InstantNotFoundError,
     OptionError,
+    StaleSnapshotError,
     StorageError,
     UnsupportedError,
 )
@@ -35,6 +37,7 @@ from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.heartbeat import Heartbeat
 from hudi_timeline.concurrency.own_files import complete_own, create_own
 from hudi_timeline.concurrency.running_call import RunningCall
+from hudi_timeline.file_system_view.outlived_snapshot import LOOKS
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_config import FILES, KEPT
 from hudi_timeline.metadata_table import index_build, upkeep
@@ -140,9 +143,8 @@ def build_index(
     if context.options.metadata_enable is False:
         raise OptionError(
             "hoodie.metadata.enable=false drops the metadata table, and an index is a part of it",
-            table=context.storage.uri,
-            remedy="leave the option out.",
-        )
+            table=context.storage.uri, remedy="leave the option out.",
+        )  # fmt: skip
     built: list[str] = []
     refused: dict[str, str] = {}
     executed: list[str] = []
@@ -166,14 +168,9 @@ def build_index(
             built += done.built
             refused |= done.refused
     result = IndexingResult(
-        scheduled,
-        planned,
-        tuple(executed),
-        tuple(built),
-        refused,
-        tuple(context.warnings),
+        scheduled, planned, tuple(executed), tuple(built), refused, tuple(context.warnings),
         time.monotonic() - began,
-    )
+    )  # fmt: skip
     log.info("%s: %r", context.storage.uri, result)
     return result
 
@@ -196,11 +193,9 @@ def _chosen(context: ServiceContext, instant: str | None, partitions: Collection
     chosen = [b for b in found if b.time == instant]
     if not chosen:
         raise InstantNotFoundError(
-            f"no build of an index {instant} is pending",
-            table=context.storage.uri,
-            instant=instant,
+            f"no build of an index {instant} is pending", table=context.storage.uri, instant=instant,
             remedy=f"pending builds: {', '.join(b.time for b in found) or 'none'}.",
-        )
+        )  # fmt: skip
     return chosen
 
 
@@ -235,10 +230,9 @@ def _schedule(
             return "", (), made
         if not snapshot.config.populate_meta_fields and _RECORD_INDEX in planned:
             raise UnsupportedError(
-                "a table with virtual keys has no record index",
-                table=storage.uri,
+                "a table with virtual keys has no record index", table=storage.uri,
                 remedy="leave record_index out.",
-            )
+            )  # fmt: skip
         up_to = _contiguous(snapshot)
         plan = IndexPlan(tuple(IndexedPartition(p, up_to) for p in planned))
         context.check_lock()
@@ -324,36 +318,51 @@ def _execute(context: ServiceContext, build: IndexBuild, *, withdraw: bool = Fal
         withdraw: the plan goes too where the execution fails.
     """
     _refuse_unknown(context, build.partitions)
-    look = context.look()
-    counts = {
-        p: index_build.group_count(look, p, context.options.indexes)
-        for p in build.partitions
-        if p != FILES and p not in look.config.metadata_partitions
-    }
-    begun = _begin(context, build, counts, RunningCall.here())
+    for _ in range(LOOKS):
+        with suppress(StaleSnapshotError):
+            return _try(context, build, withdraw=withdraw, is_last=False)
+    return _try(context, build, withdraw=withdraw, is_last=True)
+
+
+def _try(context: ServiceContext, build: IndexBuild, *, withdraw: bool, is_last: bool) -> _Done:
+    """Execute a plan as of a state whose files others may undo or clean meanwhile.
+
+    Raises:
+        StaleSnapshotError: they did; unless it is the last try, the plan is pending still.
+    """
+    beat: Heartbeat | None = None
     try:
+        look = context.look()
+        with look.of_its_state():
+            counts = {
+                p: index_build.group_count(look, p, context.options.indexes)
+                for p in build.partitions
+                if p != FILES and p not in look.config.metadata_partitions
+            }
+        begun = _begin(context, build, counts, RunningCall.here())
+        beat = begun.beat
         contents = {}
         for partition, made_at in begun.made_at.items():
-            found = index_build.read_content(begun.snapshot, partition, context.options.indexes)
+            with begun.snapshot.of_its_state():
+                found = index_build.read_content(begun.snapshot, partition, context.options.indexes)
             if not found.refused:
                 own = own_if_there(context.storage)
                 if own is not None:  # else a write has dropped it, which is said below
-                    write = index_build.write_content
-                    found = replace(
-                        found, stats=write(own, partition, made_at, found.records, begun.beat.check)
-                    )
+                    stats = index_build.write_content(own, partition, made_at, found.records, beat.check)
+                    found = replace(found, stats=stats)
             contents[partition] = found
         done = _complete(context, begun, contents)
         if COLUMN_STATS in begun.made_at and COLUMN_STATS in done.built:
             note = unlisted_note(begun.snapshot.schema, context.options.indexes.columns)
             context.warnings += [note] if note else []
     except BaseException as e:
-        _give_back(context, begun, e, withdraw=withdraw)
+        goes = withdraw and (is_last or not isinstance(e, StaleSnapshotError))
+        _give_back(context, build, beat, e, withdraw=goes)
         raise
     try:
-        begun.beat.stop()
+        beat.stop()
     except (StorageError, OSError) as e:
-        begun.beat.give_up()
+        beat.give_up()
         context.warnings.append(
             f"the heartbeat of the completed build {begun.time} could not be removed: {e}"
         )
@@ -477,27 +486,44 @@ def _withdraw(context: ServiceContext, build: IndexBuild) -> None:
     flush(storage, [build.instant.path_in(REQUESTED)], written=False)
 
 
-def _give_back(context: ServiceContext, begun: _Begun, error: BaseException, *, withdraw: bool) -> None:
-    """Take a failed execution back to its plan; what cannot be done now is left to the next one."""
-    storage, beat, time = context.storage, begun.beat, begun.time
-    if not beat.is_own:  # a forked child that ends does not end what its parent does
+def _give_back(
+    context: ServiceContext,
+    build: IndexBuild,
+    beat: Heartbeat | None,
+    error: BaseException,
+    *,
+    withdraw: bool,
+) -> None:
+    """Take a failed execution back to its plan; what cannot be done now is left to the next one.
+
+    Args:
+        beat: of the execution; None where it had not begun.
+        withdraw: the plan goes too.
+    """
+    storage, time = context.storage, build.time
+    # A forked child that ends does not end what its parent does.
+    if (beat is None and not withdraw) or (beat is not None and not beat.is_own):
         return
     log.info("%s: the build %s is taken back: %r", storage.uri, time, error)
     try:
         with context.locked(while_restoring=True, keep_metadata=True) as snapshot:
-            beat.check()  # else what is there is another execution's
-            found = [b for b in pending_builds(storage, snapshot.timeline) if b.time == time]
+            if beat is not None:
+                beat.check()  # else what is there is another execution's
             if any(i.time == time and i.completed for i in snapshot.timeline.of(INDEXING)):
                 error.add_note(
                     f"The build itself is completed as {time}; the next write ends what is left of it."
                 )
-            for build in found:
-                _without_begun(context, snapshot, build)
+            for found in pending_builds(storage, snapshot.timeline):
+                if found.time != time or (beat is None and found.instant.state == INFLIGHT):
+                    continue
+                _without_begun(context, snapshot, found)
                 if withdraw:
-                    _withdraw(context, build)
-        beat.stop()
+                    _withdraw(context, found)
+        if beat is not None:
+            beat.stop()
     except (HudiError, OSError) as e:
-        beat.give_up()
+        if beat is not None:
+            beat.give_up()
         error.add_note(
             f"The failed build {time} could not be taken back at once ({e}); nobody reads what there is of it, and the "
             "next build does that."
@@ -507,10 +533,9 @@ def _give_back(context: ServiceContext, begun: _Begun, error: BaseException, *, 
 def _taken_away(table: str, time: str, what: str) -> ConcurrentWriterError:
     return ConcurrentWriterError(
         f"this build of an index was taken back, or completed, by another process: {what}",
-        table=table,
-        instant=time,
+        table=table, instant=time,
         remedy="look at the timeline; where the plan is still pending, build the index again.",
-    )
+    )  # fmt: skip
 
 
 # --- dropping ------------------------------------------------------------------------------------------
