@@ -67,18 +67,41 @@ class FileSlice:
 
 
 @dataclass(frozen=True, slots=True)
-class VisibleInstants:
-    """Instants visible to a read: completed ones and all older than the active timeline.
+class OverwrittenInstants:
+    """Instants of the table that was overwritten at the same path: all up to `until`, but `by`.
 
-    `first_active` is the oldest instant of the active timeline in any completed state; everything
-    before it was archived, hence completed.  "" means that nothing was ever archived.
+    A task of a writer of that table may close its file when this one is in its place.  `by` is the write that made
+    this one, which others may have begun after.  "" for a table that took no other's place.
+    """
+
+    until: str = ""
+    by: str = ""
+
+    def __contains__(self, instant: object) -> bool:
+        return isinstance(instant, str) and instant <= self.until and instant != self.by
+
+
+NOT_OVERWRITTEN = OverwrittenInstants()
+"""Of a table that took no other's place."""
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleInstants:
+    """Instants visible to a read: completed ones, and the table's before the active timeline.
+
+    `first_active` is the oldest instant of the active timeline in any completed state; everything of the table
+    before it was archived, hence completed.  "" means that nothing was ever archived.  `overwritten` are instants of
+    the table that was there before.
     """
 
     completed: frozenset[str]
     first_active: str = ""
+    overwritten: OverwrittenInstants = NOT_OVERWRITTEN
 
     def __contains__(self, instant: object) -> bool:
-        return instant in self.completed or (isinstance(instant, str) and instant < self.first_active)
+        return instant in self.completed or (
+            isinstance(instant, str) and instant < self.first_active and instant not in self.overwritten
+        )
 
 
 OP_KEY_ONLY, DATA_BEFORE, DATA_BEFORE_AFTER = "OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER"

@@ -13,6 +13,8 @@ from hudi_format.errors import HudiError, MissingColumnError, OptionError, Order
 from hudi_format.storage.open import open_storage
 from hudi_spark.writing import engine
 from hudi_timeline import HudiTable
+from hudi_timeline.options.transaction_config import parse_transaction_options
+from hudi_timeline.transaction.transaction import begin_transaction
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
 
@@ -296,3 +298,24 @@ def test_an_overwrite_of_all_says_so_where_partitions_were_meant(spark, path):
         assert warned(hoodie__datasource__overwrite__mode="STATIC") == []
     finally:
         spark.conf.unset(name)
+
+
+def test_after_an_overwrite_rows_of_the_old_table_that_come_late_are_not_read(spark, path):
+    lazy = options(hoodie__clean__failed__writes__policy="LAZY", hoodie__metadata__enable="false")
+    save(spark, path, rows(("a", "oslo", 1, 1.0), ("b", "rome", 1, 1.0)), "upsert", lazy)
+    storage = open_storage(path)
+    given = parse_transaction_options(lazy)
+    with begin_transaction(storage, HudiTable.open(path).config, operation="UPSERT", options=given) as writer:
+        writer.inflight(None)
+        late = {}
+        for city in ("oslo", "rome"):
+            name = next(e.name for e in storage.list(city) if e.name.endswith(".parquet"))
+            late[f"{city}/late-0_0-0-0_{writer.instant}.parquet"] = storage.read(f"{city}/{name}")
+        save(spark, path, rows(("c", "oslo", 1, 2.0)), "upsert", lazy, mode="overwrite")
+        for place, file in late.items():
+            storage.touch(place, file)
+        writer.abort("its process has died")
+    for n in range(2):
+        found = spark.read.format("hudi").load(path).select("id", "v").collect()
+        assert sorted(map(tuple, found)) == [("c", 2.0 + n)]
+        save(spark, path, rows(("c", "oslo", 2, 3.0)), "upsert", lazy)

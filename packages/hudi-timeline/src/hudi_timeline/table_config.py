@@ -19,7 +19,7 @@ from hudi_format.errors import ConcurrentWriterError, CorruptFileError, NotAHudi
 from hudi_format.keygen.key_generator import KeySpec, kind_of
 from hudi_format.keygen.timestamp_based import STORED
 from hudi_format.merge.payloads import payload_class
-from hudi_format.model import CDC_MODES, DATA_BEFORE_AFTER
+from hudi_format.model import CDC_MODES, DATA_BEFORE_AFTER, OverwrittenInstants
 from hudi_format.storage import stable_reads
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage, has_no_folders
@@ -77,6 +77,8 @@ INDEX_CLASS = "hudi.index.class"
 BUCKET_RESIZING, BUCKET_RESIZES = "hudi.bucket.index.resizing", "hudi.bucket.index.resizes"
 """The index that writes go on with; our own key, because Apache Hudi takes `hoodie.index.type` of a table for a fixed
 one: it refuses GLOBAL_BLOOM where GLOBAL_SIMPLE stands."""
+OVERWRITTEN_UNTIL, OVERWRITTEN_BY = "hudi.overwritten.until", "hudi.overwritten.by"
+"""Of a table that took another's place: the last instant of that one, and the own write that is older, or ""."""
 PARTITION_OPTION = "hoodie.datasource.write.partitionpath.field"  # of a write
 
 # Readers of Apache Hudi try five times, a second apart, while another process updates the file.  An
@@ -148,6 +150,7 @@ class TableConfig:
     merge_properties: Mapping[str, str] = field(init=False)
     partial_update_mode: str | None = field(init=False)
     table_format: str = field(init=False)
+    overwritten: OverwrittenInstants = field(init=False)
 
     def __post_init__(self) -> None:
         p = dict(self.properties)
@@ -196,6 +199,7 @@ class TableConfig:
             },
             "partial_update_mode": p.get(PARTIAL_UPDATE_MODE, "").strip().upper() or None,
             "table_format": p.get(TABLE_FORMAT, "").strip().lower() or "native",
+            "overwritten": OverwrittenInstants(_instant(p, OVERWRITTEN_UNTIL), _instant(p, OVERWRITTEN_BY)),
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
@@ -256,9 +260,18 @@ def _int(p: Mapping[str, str], key: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise CorruptFileError(
-            f"{key}={text!r} is not a whole number", file=PROPERTIES_FILE, remedy=_REPAIR
-        ) from None
+        raise _no(f"{key}={text!r} is not a whole number") from None
+
+
+def _no(message: str) -> CorruptFileError:
+    return CorruptFileError(message, file=PROPERTIES_FILE, remedy=_REPAIR)
+
+
+def _instant(p: Mapping[str, str], key: str) -> str:
+    text = p.get(key, "").strip()
+    if text and not (text.isascii() and text.isdecimal()):
+        raise _no(f"{key}={text!r} is not an instant")
+    return text
 
 
 def _bool(p: Mapping[str, str], key: str, *, default: bool = False) -> bool:
@@ -269,9 +282,7 @@ def _bool(p: Mapping[str, str], key: str, *, default: bool = False) -> bool:
 def _cdc_mode(p: Mapping[str, str]) -> str:
     mode = p.get(CDC_MODE, "").strip().upper() or DATA_BEFORE_AFTER
     if mode not in CDC_MODES:
-        raise CorruptFileError(
-            f"{CDC_MODE}={mode!r} is none of {', '.join(CDC_MODES)}", file=PROPERTIES_FILE, remedy=_REPAIR
-        )
+        raise _no(f"{CDC_MODE}={mode!r} is none of {', '.join(CDC_MODES)}")
     return mode
 
 
@@ -283,9 +294,7 @@ def _below(p: Mapping[str, str], key: str, default: str) -> str:
     """A relative folder of a property, checked to stay below the table."""
     path = p.get(key, "").strip().strip("/") or default
     if not is_plain(path):
-        raise CorruptFileError(
-            f"{key}={path!r} is not a folder below the table", file=PROPERTIES_FILE, remedy=_REPAIR
-        )
+        raise _no(f"{key}={path!r} is not a folder below the table")
     return path
 
 
@@ -357,10 +366,9 @@ def load(storage: Storage, *, pause: Callable[[float], None] = time.sleep) -> Ta
             overwritten=True,
         )
     raise NotAHudiTableError(
-        "not a Hudi table: .hoodie/hoodie.properties is missing",
-        table=storage.uri,
+        "not a Hudi table: .hoodie/hoodie.properties is missing", table=storage.uri,
         remedy="check the path, or create the table by a first write to it.",
-    )
+    )  # fmt: skip
 
 
 # Each step of a write reads the file anew, which seldom has changed since.
@@ -442,22 +450,17 @@ def _entries(data: bytes, path: str, table: str) -> dict[str, str]:
         raise CorruptFileError(f"{lacking} is missing", table=table, file=path, remedy=_REPAIR)
     stored = p.get(CHECKSUM)
     if stored is not None and stored.strip() != checksum(p):
-        raise CorruptFileError(
-            f"checksum mismatch: {CHECKSUM}={stored}, but the names "
-            f"'{p.get(DATABASE, '')}.{p[NAME]}' give {checksum(p)}",
-            table=table,
-            file=path,
-            remedy=_REPAIR,
-        )
+        names = f"{p.get(DATABASE, '')}.{p[NAME]}"
+        what = f"checksum mismatch: {CHECKSUM}={stored}, but the names '{names}' give {checksum(p)}"
+        raise CorruptFileError(what, table=table, file=path, remedy=_REPAIR)
     stored, found = stored_content_checksum(data), content_checksum(p)
     if stored is not None and stored != found:
         raise CorruptFileError(
             f"checksum mismatch: entries were changed by hand since the file was written, which says the checksum "
             f"{stored}; they give {found}",
-            table=table,
-            file=path,
+            table=table, file=path,
             remedy="undo the change; if the table is as the entries say, `hudi repair PATH` accepts them.",
-        )
+        )  # fmt: skip
     return p
 
 

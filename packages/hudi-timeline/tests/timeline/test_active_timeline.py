@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
-from hudi_format.model import WriteStat
+from hudi_format.model import OverwrittenInstants, WriteStat
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.timeline.active_timeline import (
@@ -100,6 +100,20 @@ def test_a_savepointed_commit_that_stayed_does_not_hide_commits_archived_after_i
     timeline = timeline_of("1.commit", "1.savepoint", "5.commit")
     assert timeline.first_active == "5"
     assert "3" in timeline.visible()
+
+
+def test_instants_of_an_overwritten_table_are_not_archived_ones(storage):
+    config = table_config.update(storage, {"hudi.overwritten.until": "3", "hudi.overwritten.by": "2"})
+    put(storage, "5.commit.requested", "5.inflight", "5.commit", "6.commit.requested")
+    timeline = load_timeline(storage, config)
+    assert timeline.overwritten == config.overwritten == OverwrittenInstants("3", "2")
+    for one in (timeline, timeline.with_files(timeline.files)):
+        assert [i for i in "1234567" if i in one.archived()] == ["2", "4"]
+        assert [i for i in "1234567" if i in one.visible()] == ["2", "4", "5"]
+    # The same entries are those of another table without it.
+    plain = table_config.load(storage).properties.items()
+    config = table_config.TableConfig({k: v for k, v in plain if "overwritten" not in k})
+    assert [i for i in "1234567" if i in load_timeline(storage, config).archived()] == ["1", "2", "3", "4"]
 
 
 def test_an_empty_timeline_sees_nothing():

@@ -5,7 +5,8 @@ from threading import Thread
 
 import pytest
 
-from hudi_format.errors import ClockError
+from hudi_format.errors import ClockError, InvalidOptionError
+from hudi_format.model import OverwrittenInstants
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import instant_generator
 from hudi_timeline.timeline.active_timeline import Timeline
@@ -145,3 +146,12 @@ def test_a_file_of_this_tick_is_waited_for_and_no_other(monkeypatch, written_ms,
     monkeypatch.setattr(instant_generator.time, "sleep", lambda s: now.append(now.pop() + s))
     wait_for_next_tick(written_ms)
     assert round(now[0] * 1000) == until_ms
+
+
+def test_it_is_after_the_instants_of_the_table_that_was_overwritten():
+    old = OverwrittenInstants(until="20260301120000500")
+    assert new_instant(Timeline(overwritten=old), config(), at(NOON)) == "20260301120000501"
+    with pytest.raises(ClockError):
+        new_instant(Timeline(overwritten=old), config(), at(NOON - timedelta(hours=1)))
+    with pytest.raises(InvalidOptionError, match="not later than"):
+        new_instant(Timeline(overwritten=old), config(), at(NOON), at=old.until)

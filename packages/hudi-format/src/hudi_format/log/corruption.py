@@ -103,7 +103,9 @@ def _may_be_archived(file: str, visible: VisibleInstants) -> bool:
     """Whether archived instants may have written to the file, given the instant in its name."""
     folder, _, name = file.rpartition("/")
     log = parse_log_file(folder, name)
-    return bool(visible.first_active) and (log is None or log.instant < visible.first_active)
+    if log is None:
+        return bool(visible.first_active)
+    return log.instant < visible.first_active and log.instant not in visible.overwritten
 
 
 def _check_archived(blocks: Iterable[LogBlock], file: str, visible: VisibleInstants) -> None:

@@ -112,10 +112,10 @@ def next_change(snapshot: TableSnapshot, text: str, *, anew: bool = False) -> St
 def _must_renew(snapshot: TableSnapshot, known: StoreNote) -> bool:
     """Whether what a store knows may be wrong where no newer commit says so."""
     timeline = snapshot.timeline
-    first = timeline.first_active
+    first, archived = timeline.first_active, timeline.archived()
     completed = {i.time: i.mtime_ms for i in timeline.completed_writes()}
     there = {i.time for i in timeline.instants}
-    if any(completed.get(t, at if t < first else None) != at for t, at in known.writes.items()):
+    if any(completed.get(t, at if t in archived else None) != at for t, at in known.writes.items()):
         return True  # undone, or of a table that was made anew
     if known.newest < first or any(t < first and t not in there for t in known.pending):
         return True  # what was completed in between may be archived

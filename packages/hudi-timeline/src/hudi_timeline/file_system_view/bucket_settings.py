@@ -165,7 +165,7 @@ def is_done(change: SettingsChange, timeline: Timeline) -> bool | None:
     """Whether the resize of a change is completed; None while it is pending."""
     found = timeline.find(change.instant)
     if found is None:
-        return change.instant < timeline.first_active
+        return change.instant in timeline.archived()
     return True if found.completed else None
 
 

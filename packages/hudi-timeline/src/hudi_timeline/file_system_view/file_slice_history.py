@@ -176,7 +176,8 @@ def file_groups(
     def counts(file: BaseFile | LogFile) -> bool:
         if file.instant in visible or file.instant in pending:
             return True
-        open_partitions.add(file.partition)
+        if file.instant not in visible.overwritten:
+            open_partitions.add(file.partition)
         return False
 
     bases, logs = files_by_group(listing, counts, cdc=True)

@@ -63,7 +63,7 @@ class SliceBuilder:
         self._storage = storage
         self._config = config
         self.pending = pending
-        self._first_active = timeline.first_active
+        self._archived = timeline.archived()
         self._completions = {i.time: i.completion for i in timeline.completed_writes()}
         self._compactions = frozenset(i.time for i in timeline.pending(COMPACTION))
         self.by_completion = config.version.has_completion_times
@@ -84,7 +84,7 @@ class SliceBuilder:
 
     def counts(self, instant: str) -> bool:
         """Whether log files with this instant in their names are visible to a read."""
-        if instant in self._completions or instant < self._first_active:
+        if instant in self._completions or instant in self._archived:
             return True
         return not self.by_completion and instant in self._compactions
 
@@ -102,14 +102,14 @@ class SliceBuilder:
         found = self._completions.get(instant)
         if found is not None:
             return found
-        if instant >= self._first_active:
+        if instant not in self._archived:
             return ""
         # Archived before the table's upgrade, which wrote down no time of completion.
-        return self._archived.get(instant, instant)
+        return self._history.get(instant, instant)
 
     @cached_property
-    def _archived(self) -> Mapping[str, str]:
-        found = history_instants(self._storage, self._config, until=self._first_active)
+    def _history(self) -> Mapping[str, str]:
+        found = history_instants(self._storage, self._config, until=self._archived.first_active)
         return {i.time: i.completion for i in found}
 
     def attached(

@@ -105,7 +105,7 @@ def is_seen(snapshot: TableSnapshot, instant: str) -> bool:
     if snapshot.as_of is not None and instant > snapshot.as_of:
         return False
     found = snapshot.timeline.find(instant)
-    return instant < snapshot.timeline.first_active if found is None else found.completed
+    return instant in snapshot.timeline.archived() if found is None else found.completed
 
 
 def read_ring(snapshot: TableSnapshot, partition: str, instant: str, kind: type[_R]) -> _R:
@@ -173,12 +173,14 @@ def _counts(
     kind: type[Ring],
 ) -> bool:
     """Whether a ring is committed."""
+    if instant != INITIAL_INSTANT and instant in snapshot.timeline.overwritten:
+        return False
     if instant == INITIAL_INSTANT or (instant in marked and kind is HashingMetadata):
         return True
     found = snapshot.timeline.find(instant)
     if found is not None:
         return found.completed
-    if instant >= snapshot.timeline.first_active:  # rolled back; Apache Hudi leaves the marker of a directory
+    if instant not in snapshot.timeline.archived():  # Apache Hudi leaves the marker of one rolled back
         return False
     if kind is HashingDirectory:  # one that is not completed goes with its instant
         return True

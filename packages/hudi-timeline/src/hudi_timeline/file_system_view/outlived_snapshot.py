@@ -18,7 +18,7 @@ from hudi_format.storage.local import LocalStorage
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.table_config import DEFAULT_TIMELINE, META_FOLDER, load
 from hudi_timeline.timeline.active_timeline import Timeline
-from hudi_timeline.timeline.instant import CLEAN, REPLACE_COMMIT, REQUESTED, Instant, zone_of
+from hudi_timeline.timeline.instant import CLEAN, REPLACE_COMMIT, REQUESTED, Instant
 
 if TYPE_CHECKING:
     from hudi_timeline.file_system_view.listing import PartitionFilter
@@ -173,14 +173,14 @@ def _listed_again(snapshot: TableSnapshot) -> Timeline:
     # An upgrade or downgrade moves instants from one folder to another.
     others = {META_FOLDER, f"{META_FOLDER}/{DEFAULT_TIMELINE}"} - {folder}
     more = [i for other in sorted(others) for i in _listed(snapshot, other).instants]
-    return Timeline.of_files([*now.instants, *more]) if more else now
+    return now.with_files([*now.instants, *more]) if more else now
 
 
 def _listed(snapshot: TableSnapshot, folder: str) -> Timeline:
     storage = snapshot.storage
     # On a local disk to ask for each file's size takes most of the time of a listing.
     entries = storage.list(folder, unless=("",)) if type(storage) is LocalStorage else storage.list(folder)
-    return Timeline.of_listing(entries, folder, zone_of(snapshot.config.timezone))
+    return Timeline.of_listing(entries, folder, snapshot.config)
 
 
 def _new_cleans(snapshot: TableSnapshot, now: Timeline) -> list[Instant]:
@@ -216,7 +216,8 @@ def _refuse_undone(snapshot: TableSnapshot, now: Timeline) -> None:
     """Raise if commits of the snapshot were rolled back, or the table was replaced."""
     gone = _gone(snapshot, now)
     # What is archived goes oldest first.
-    undone = [i for i in gone if not now.first_active or i.time >= now.first_active]
+    older = now.archived()
+    undone = [i for i in gone if i.time not in older]
     if not undone and len(gone) == len(snapshot.instants):
         archived = {i.time for i, _ in _archive(snapshot)}
         undone = [i for i in gone if i.time not in archived]

@@ -260,6 +260,8 @@ class _States:
         file = parse_base_file(folder, name) or parse_log_file(folder, name) or parse_cdc_file(folder, name)
         if path.startswith(".hoodie/") or file is None:
             return ELSEWHERE
+        if file.instant in self._visible.overwritten:
+            return ELSEWHERE
         group = (folder, file.file_id)
         if path in self._newest:
             return PENDING if group in self._pending else NEWEST

@@ -201,8 +201,8 @@ def not_kept(before: TableSnapshot, now: TableSnapshot, partition: str) -> list[
     """
     known = {(i.time, i.comparable_action) for i in before.timeline.instants if i.completed}
     there = {(i.time, i.comparable_action) for i in now.timeline.instants if i.completed}
-    first = now.timeline.first_active
-    lost = sorted(t for t, a in known - there if a in WRITE_ACTIONS and t >= first)
+    archived = now.timeline.archived()
+    lost = sorted(t for t, a in known - there if a in WRITE_ACTIONS and t not in archived)
     fresh = [i for i in now.timeline.instants if i.completed and (i.time, i.comparable_action) not in known]
     if lost or any(i.action == RESTORE for i in fresh):
         raise ConcurrentWriterError(

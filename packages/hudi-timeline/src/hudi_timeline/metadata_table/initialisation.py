@@ -85,8 +85,9 @@ def initialise(
         HudiError: what there is of it is not used by anybody.
     """
     storage, config = snapshot.storage, snapshot.config
+    others = snapshot.timeline.overwritten
     listed = {
-        p: {e.name: e.size for e in entries if parse_data_file(p, e.name)}
+        p: {e.name: e.size for e in entries if (f := parse_data_file(p, e.name)) and f.instant not in others}
         for p, entries in list_table(storage, config).files.items()
     }
     if FILES not in config.metadata_partitions:

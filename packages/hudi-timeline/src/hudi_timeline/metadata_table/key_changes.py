@@ -27,7 +27,7 @@ from hudi_format.log.scanner import BlockScope
 from hudi_format.merge.key_index import KeyIndex
 from hudi_format.merge.payloads import IS_DELETED, MergeRule
 from hudi_format.merge.record_merger import one_array
-from hudi_format.model import BaseFile, FileSlice, LogFile, VisibleInstants, WriteStat
+from hudi_format.model import BaseFile, FileSlice, LogFile, WriteStat
 from hudi_format.parquet.reader import read_keys
 from hudi_format.schema.meta_fields import RECORD_KEY, with_meta
 from hudi_format.storage.parallel import side_by_side
@@ -176,7 +176,7 @@ def _seeing(merge: SliceMerge, instant: str) -> BlockScope:
     known = scope.visible
     if known is None:
         return scope
-    visible = VisibleInstants(known.completed | {instant}, known.first_active)
+    visible = replace(known, completed=known.completed | {instant})
     return replace(scope, visible=visible, inflight=scope.inflight - {instant})
 
 

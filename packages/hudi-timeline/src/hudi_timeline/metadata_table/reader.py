@@ -26,7 +26,7 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.log.scanner import BlockScope
-from hudi_format.model import FileSlice, VisibleInstants
+from hudi_format.model import FileSlice
 from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
 from hudi_index.metadata_table import keys as k
@@ -57,7 +57,7 @@ def trusted_scope(own: Timeline, data: Timeline, *, suffixes: bool) -> BlockScop
     """
     completed = {i.time for i in data.instants if i.completed}
     pending = {i.time for i in data.instants if not i.completed} - completed
-    archived = VisibleInstants(frozenset(completed), data.first_active)
+    archived = data.archived()
     newest = data.newest_time
 
     def counts(time: str) -> bool:

@@ -315,6 +315,8 @@ class SnapshotSource:
                     yield FileDecision(file, True, "the newest file of its group")
                 else:
                     yield FileDecision(file, False, "no row of its partition can pass the filter")
+            elif file.instant in visible.overwritten:
+                yield FileDecision(file, False, "of the table that was overwritten")
             elif file.instant not in visible:
                 yield FileDecision(file, False, f"its instant {file.instant} is not completed")
             elif after:

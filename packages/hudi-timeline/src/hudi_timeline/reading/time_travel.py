@@ -189,14 +189,14 @@ def completed_by(snapshot: TableSnapshot, end: str) -> TableSnapshot:
     past = [i for i in history if i.action in WRITE_ACTIONS and i.time not in active]
     later = [replace(i, state=INFLIGHT, completion="") for i in past if i.completion > end]
     if not later:
-        return replace(snapshot, timeline=Timeline.of_files(files))
+        return replace(snapshot, timeline=timeline.with_files(files))
     # Those before every later one are older than the timeline then, as archived ones are.  All are added, so that
     # files of theirs that the cleaner has removed are missed.
     commits = CommitCache(storage)
     known = _contents(snapshot, {i.time for i in past if i.completion <= end})
     for instant, content in known.items():
         commits.keep(instant, content)
-    return replace(snapshot, timeline=Timeline.of_files([*files, *known, *later]), commits=commits)
+    return replace(snapshot, timeline=timeline.with_files([*files, *known, *later]), commits=commits)
 
 
 def _contents(snapshot: TableSnapshot, times: set[str]) -> dict[Instant, CommitFiles]:

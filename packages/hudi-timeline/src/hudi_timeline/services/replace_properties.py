@@ -32,6 +32,10 @@ _FIXED = {
     table_config.LAYOUT_VERSION: "the upgrade of a table changes it.",
     table_config.METADATA_PARTITIONS: "what builds or deletes the metadata table changes it.",
     table_config.METADATA_PARTITIONS_INFLIGHT: "what builds or deletes the metadata table changes it.",
+    **dict.fromkeys(
+        (table_config.OVERWRITTEN_UNTIL, table_config.OVERWRITTEN_BY),
+        "by it files of the table that was overwritten are told from those of this one.",
+    ),
 }
 # What the files of the table were written by: another value contradicts them.
 _MEANING = (

@@ -147,7 +147,7 @@ def _check(context: ServiceContext, snapshot: TableSnapshot, target: Instant) ->
 
 def _keep_state_before(snapshot: TableSnapshot, target: Instant) -> None:
     """Take back cleanings that would delete files of the state before a write."""
-    before = Timeline.of_files(f for f in snapshot.timeline.files if f.time != target.time)
+    before = snapshot.timeline.with_files(f for f in snapshot.timeline.files if f.time != target.time)
     needed = paths_of(newest_slices(snapshot.with_timeline(before)))
     take_back(snapshot.storage, snapshot.timeline, needed, by="rollback")
 

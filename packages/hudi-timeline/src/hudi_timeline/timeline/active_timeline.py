@@ -7,6 +7,7 @@ Reading the files of instants is left to the functions below and to `hudi_timeli
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from hudi_format.errors import ConcurrentWriterError, CorruptFileError, HudiError, UnsupportedError
-from hudi_format.model import VisibleInstants
+from hudi_format.model import NOT_OVERWRITTEN, OverwrittenInstants, VisibleInstants
 from hudi_format.schema.avro import from_avro
 from hudi_format.schema.meta_fields import without_meta
 from hudi_format.storage import stable_reads
@@ -74,6 +75,9 @@ _KNOWN_ENDINGS = frozenset(f"{a}{s}" for a in (*ACTIONS, CLUSTERING) for s in ("
 # The metadata table's: its records hold unions of several types.
 HFILE = "HFILE"
 
+# CREATE TABLE of Apache Hudi over a table leaves nothing in hoodie.properties that it does not know.
+_OVERWRITTEN = re.compile(r"\.overwritten_(?P<until>\d{14,17})(?:_(?P<by>\d{14,17}))?\Z")
+
 SCHEMA_NEUTRAL = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 """Operations whose `schema` is a copy of the one before, so they say nothing about the table's."""
 
@@ -82,7 +86,8 @@ SCHEMA_NEUTRAL = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 class Timeline:
     """The instants of a table, oldest first.
 
-    `instants` has one entry for each (time, action), in the highest state whose file is there.
+    `instants` has one entry for each (time, action), in the highest state whose file is there.  `overwritten` are
+    instants of the table whose place this one took.
     """
 
     instants: tuple[Instant, ...] = ()
@@ -95,6 +100,7 @@ class Timeline:
     _storage: Storage | None = field(default=None, compare=False, repr=False)
     # Names of all that was listed beside instants in `.hoodie`; None where that is not known.
     _beside: frozenset[str] | None = field(default=None, compare=False, repr=False)
+    overwritten: OverwrittenInstants = NOT_OVERWRITTEN
 
     def __repr__(self) -> str:
         pending = sum(not i.completed for i in self.instants)
@@ -130,18 +136,22 @@ class Timeline:
 
     @classmethod
     def of_listing(
-        cls, entries: Iterable[FileInfo], folder: str, zone: tzinfo | None, storage: Storage | None = None
+        cls, entries: Iterable[FileInfo], folder: str, config: TableConfig, storage: Storage | None = None
     ) -> Timeline:
         """The timeline of a folder's files.
 
         Args:
             folder: the timeline's, below the table; `.hoodie` itself is one of layout 1.
-            zone: the table's.
+            config: the table's.
             storage: what says size and time of requested and inflight files, where the listing does not.
         """
+        zone = zone_of(config.timezone)
         if storage is None:  # then the entries say all
-            return _known_timeline(tuple(entries), folder, zone)
-        return cls._of_listing(entries, folder, zone, storage)
+            found = _known_timeline(tuple(entries), folder, zone)
+        else:
+            found = cls._of_listing(entries, folder, zone, storage)
+        newer = config.overwritten.until > found.overwritten.until
+        return replace(found, overwritten=config.overwritten) if newer else found
 
     @classmethod
     def _of_listing(
@@ -180,6 +190,7 @@ class Timeline:
             _folder=folder,
             _storage=storage,
             _beside=frozenset(beside) if folder == META_FOLDER else None,
+            overwritten=overwritten_by_names(beside if folder == META_FOLDER else ()),
         )
 
     @classmethod
@@ -192,6 +203,10 @@ class Timeline:
         instants = tuple(highest.values())
         writes = tuple(i for i in instants if i.state == COMPLETED and i.action in WRITE_ACTIONS)
         return cls(instants, ordered, _writes=writes)
+
+    def with_files(self, files: Iterable[Instant]) -> Timeline:
+        """The timeline of the same table with these files alone."""
+        return replace(Timeline.of_files(files), overwritten=self.overwritten)
 
     def completed_writes(self) -> tuple[Instant, ...]:
         """Completed commit, deltacommit and replacecommit instants."""
@@ -231,11 +246,11 @@ class Timeline:
 
     @property
     def first_active(self) -> str:
-        """The time before which everything was archived, hence completed; "" if unknown.
+        """The time before which all of the table was archived, hence completed; "" if unknown.
 
-        It is the oldest write in any state: archival stops before the oldest pending one.  A
-        savepointed commit may have stayed while later ones were archived, so it does not count; where no other
-        is completed, as after a restore to it, the newest of them does: what came after it was undone.
+        Whether an instant was archived says `archived`.  It is the oldest write in any state: archival stops before the
+        oldest pending one.  A savepointed commit may have stayed while later ones were archived, so it does not count;
+        where no other is completed, as after a restore to it, the newest of them does: what came after it was undone.
         """
         saved = {i.time for i in self.instants if i.action == SAVEPOINT}
         writes = WRITE_ACTIONS | {COMPACTION, CLUSTERING}
@@ -251,7 +266,25 @@ class Timeline:
 
     def visible(self) -> VisibleInstants:
         """Instants whose files are visible to a read."""
-        return VisibleInstants(frozenset(i.time for i in self.completed_writes()), self.first_active)
+        return self._with_archived(i.time for i in self.completed_writes())
+
+    def archived(self) -> VisibleInstants:
+        """Instants that were archived, hence completed: the table's before the active timeline."""
+        return self._with_archived(())
+
+    def _with_archived(self, completed: Iterable[str]) -> VisibleInstants:
+        return VisibleInstants(frozenset(completed), self.first_active, self.overwritten)
+
+
+def overwritten_path(overwritten: OverwrittenInstants) -> str:
+    """Path of the empty file whose name says which instants were overwritten."""
+    return f"{META_FOLDER}/.overwritten_{'_'.join(filter(None, (overwritten.until, overwritten.by)))}"
+
+
+def overwritten_by_names(names: Iterable[str]) -> OverwrittenInstants:
+    """The overwritten instants that such a file among others says."""
+    found = (OverwrittenInstants(m["until"], m["by"] or "") for m in map(_OVERWRITTEN.match, names) if m)
+    return max(found, key=lambda o: o.until, default=NOT_OVERWRITTEN)
 
 
 # Each step of a write lists the timeline anew, which seldom has changed since.
@@ -319,7 +352,7 @@ def load_timeline(storage: Storage, config: TableConfig, listed: ListedFolder | 
         _log.warning(
             "%s: %s is of an action that this release does not know, and is passed over", storage.uri, name
         )
-    timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone), asked)
+    timeline = Timeline.of_listing(entries, folder, config, asked)
     # Apache Hudi makes the file of a completed instant and then fills it: where renaming is not its way, a listing may
     # fall in between.
     until, is_last = time.monotonic() + stable_reads.PATIENCE_S, False
@@ -329,7 +362,7 @@ def load_timeline(storage: Storage, config: TableConfig, listed: ListedFolder | 
         is_last = time.monotonic() > until  # this process may have been held up too
         time.sleep(stable_reads.PAUSE_S)
         entries, asked = list_folder(storage, folder)
-        timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone), asked)
+        timeline = Timeline.of_listing(entries, folder, config, asked)
     return timeline
 
 

@@ -52,6 +52,8 @@ def new_instant(
 ) -> str:
     """New instant time, after every instant of the timeline and those generated before.
 
+    Those of a table whose place this one took count as instants of the timeline.
+
     Args:
         now: seconds since the epoch.
         table: for error messages only.
@@ -66,7 +68,7 @@ def new_instant(
     """
     with _lock.threads:
         moment = datetime.fromtimestamp(now(), zone_of(config.timezone)).replace(tzinfo=None)
-        newest = timeline.newest_time
+        newest = max(timeline.newest_time, timeline.overwritten.until)
         if at:
             return _checked(at, newest, moment, table)
         instant = format_instant(moment)

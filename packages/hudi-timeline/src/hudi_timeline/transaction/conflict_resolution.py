@@ -205,7 +205,8 @@ def _check_appended(metadata: CommitMetadata, changes: Changes, instant: str, no
     slices = {s.prev_commit for s in metadata.stats if _is_log(s.path)}
     timeline = now.timeline
     there = {i.time for i in (*timeline.completed_writes(), *timeline.pending(COMPACTION))}
-    gone = sorted(s for s in slices - there - {instant} if s >= timeline.first_active)
+    archived = timeline.archived()
+    gone = sorted(s for s in slices - there - {instant} if s not in archived)
     if gone:
         raise changes.conflict(
             f"log files were appended to slices of {gone[0]}, which was taken back",

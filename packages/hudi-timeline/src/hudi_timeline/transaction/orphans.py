@@ -69,12 +69,26 @@ def remove_marks(storage: Storage, timeline: Timeline, marked: Sequence[str]) ->
             found = timeline.find(time_)
             if found is not None and found.completed:
                 markers.delete(storage, time_)
+        elif time_ in timeline.overwritten:
+            _remove_overwritten(storage, timeline, time_)
         elif time_ > timeline.first_active or time_ in undone:
             # Files of an instant that is nowhere, left by tasks that outlived its rollback.  Older ones than
             # the timeline may belong to commits that were archived.
             rollback_executor.remove_leftovers(storage, time_)
         else:
             markers.delete(storage, time_)
+
+
+def _remove_overwritten(storage: Storage, timeline: Timeline, time_: str) -> None:
+    """Remove the marked files of a writer of the table that was overwritten.
+
+    Also log files of slices that were begun before it: they are of that table as well.
+    """
+    marked = ((m, parse_data_file(m.partition, m.file_name)) for m in markers.list_markers(storage, time_))
+    late = [m.path for m, file in marked if file is not None and file.instant in timeline.overwritten]
+    rollback_executor.delete_files(storage, late)
+    markers.delete(storage, time_)
+    heartbeat.delete(storage, time_)
 
 
 class _Undone:
@@ -153,7 +167,9 @@ def remove_late_files(snapshot: TableSnapshot, leaving: Collection[Instant] = ()
     there = {i.time for i in timeline.instants}
     known = _Undone(storage, timeline)
     for time_ in markers.list_instants(storage):
-        if time_ not in there and time_ in known:
+        if time_ not in there and time_ in timeline.overwritten:
+            _remove_overwritten(storage, timeline, time_)
+        elif time_ not in there and time_ in known:
             rollback_executor.remove_leftovers(storage, time_)
     places = _Places.of(snapshot, leaving)
     found: list[tuple[str, RollbackRequest]] = []

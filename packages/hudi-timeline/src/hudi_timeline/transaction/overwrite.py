@@ -6,6 +6,12 @@
                         -> the old table's files out, hoodie.properties first: this decides it -> <room>/.cleared
                         -> the new table's files in, hoodie.properties last -> the room is deleted }
 
+A task of a writer of the old table may close its file later still, and nobody may be left to look for it.  So the new
+table's properties say which instants are of the old one: all that there were at the switch, and all that there may have
+been when the new table was begun, whose first instant is later.  Whatever has such an instant in its name is no file of
+the new table (`OverwrittenInstants`).  The name of a file says the same, for CREATE TABLE of Apache Hudi writes the
+properties anew.
+
 Until the switch the old table is what it was, also for other writers where the policy allows several.  A process that
 dies before it leaves a room, which the next write removes; one that dies after it leaves no table, until the next write
 has finished the switch.  Other writers of the old table end at their next step: their instants are gone.  Nobody looks
@@ -17,12 +23,13 @@ Apache Hudi deletes the path and starts anew.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
 from hudi_format.errors import ConcurrentWriterError, HudiError
 from hudi_format.file_names import META_DIR
+from hudi_format.model import OverwrittenInstants
 from hudi_format.storage.open import flush, open_beside
 from hudi_format.storage.protocol import Storage, has_no_folders
 from hudi_timeline import table_config
@@ -35,7 +42,16 @@ from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.options.transaction_config import EAGER, LockConfig, TransactionConfig
 from hudi_timeline.table_config import OVERWRITE_ROOM as ROOM
 from hudi_timeline.table_config import OVERWRITE_SWITCH as SWITCH
-from hudi_timeline.timeline.instant import INSTANT_DIGITS
+from hudi_timeline.table_config import TableConfig
+from hudi_timeline.timeline.active_timeline import (
+    ListedFolder,
+    Timeline,
+    list_folder,
+    overwritten_by_names,
+    overwritten_path,
+)
+from hudi_timeline.timeline.instant import INSTANT_DIGITS, parse_instant_file
+from hudi_timeline.timeline.instant_generator import new_instant
 from hudi_timeline.transaction.orphans import STAGING
 from hudi_timeline.transaction.rollback_guard import refuse_alive
 
@@ -43,6 +59,7 @@ CLEARED = f"{ROOM}/.cleared"
 NEW = f"{ROOM}/table"
 OLD = f"{ROOM}/old"
 _BEAT = "0" * INSTANT_DIGITS  # the name of the room's heartbeat: no instant has it
+_TIMELINE = f"{META_DIR}/{table_config.DEFAULT_TIMELINE}"
 # What stays in `.hoodie`: the room, and what lock providers keep there, which is held.
 _KEPT = (ROOM.rpartition("/")[2], ".locks", "lock")
 
@@ -77,53 +94,96 @@ class Replacement:
     """
 
     def __init__(
-        self, storage: Storage, options: TransactionConfig, lock: locks.TableLock, beat: heartbeat.Heartbeat
+        self,
+        storage: Storage,
+        options: TransactionConfig,
+        lock: locks.TableLock,
+        beat: heartbeat.Heartbeat,
+        until: str,
     ) -> None:
         self.storage = open_beside(storage, f"{storage.uri}/{NEW}")
         self.options = replace(options, lock=LockConfig(), failed_writes=EAGER)
         self.switched = False
+        self._until = until
         self._table = storage
         self._given = options
         self._lock = lock
         self._beat = beat
 
-    @contextmanager
-    def switching(self, has_commit: Callable[[], bool]) -> Iterator[None]:
-        """Scope of the new table's commit, followed by the switch.
+    def named(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """The new table's properties, with the newest instant that the old one may have.
 
         Raises:
-            ConcurrentWriterError: a writer of the old table is alive, or another one took this write for dead.
+            ClockError: an instant of the old table lies ahead.
+        """
+        if not self._given.instant:  # else the given one has to be later than those that are known
+            known = Timeline(overwritten=OverwrittenInstants(self._until))
+            self._until = new_instant(known, TableConfig(properties), table=self._table.uri)
+        return {**properties, **({table_config.OVERWRITTEN_UNTIL: self._until} if self._until else {})}
+
+    @contextmanager
+    def switching(self, instant: str, has_commit: Callable[[], bool]) -> Iterator[None]:
+        """Scope of the new table's commit, followed by the switch.
+
+        Args:
+            instant: that of the commit.
+
+        Raises:
+            ConcurrentWriterError: a writer of the old table is alive or has taken the same instant, or another one took
+                this write for dead.
         """
         with self._lock.held():
-            _refuse_writers(self._table, self._given)
+            old = _instants(self._table, self._given, list_folder(self._table))
+            if instant in old:
+                raise ConcurrentWriterError(
+                    "a writer of the table that is overwritten has begun at the same instant",
+                    table=self._table.uri, instant=instant, remedy="run the write again.",
+                )  # fmt: skip
             self._lock.verify()
             self._beat.check()
             yield
             if has_commit():
+                known = OverwrittenInstants(self._until)
+                until = max(old, default="")
+                if until > known.until:
+                    known = OverwrittenInstants(until, instant)
+                    entries = {table_config.OVERWRITTEN_UNTIL: until, table_config.OVERWRITTEN_BY: instant}
+                    table_config.update(self.storage, entries)
+                if known.until:
+                    create_if_absent(self.storage, overwritten_path(known), b"")
                 self._lock.verify()
                 create_if_absent(self._table, SWITCH, b"")
                 flush(self._table, [SWITCH], written=False)
-                _switch(self._table, self._beat)
+                _switch(self._table, self._beat, is_first=True)
                 self.switched = True
 
 
 @contextmanager
-def replacing(storage: Storage, options: TransactionConfig, caller: RunningCall) -> Iterator[Replacement]:
+def replacing(
+    storage: Storage, old: TableConfig, options: TransactionConfig, caller: RunningCall
+) -> Iterator[Replacement]:
     """Scope of an overwrite; without a switch the new table is removed.
+
+    Args:
+        old: configuration of the table that is to be replaced.
 
     Raises:
         ConcurrentWriterError: a writer of the table is alive (policy EAGER), or another one overwrites it.
+        ClockError: where the new table is made, see `Replacement.named`.
     """
     lock = lock_of(storage, options)
     beat = None
     try:
         with lock.held():
-            settle(storage)
-            _refuse_writers(storage, options)
+            listed = list_folder(storage)
+            if listed.has(ROOM):
+                settle(storage)
+                listed = list_folder(storage)
+            until = max(_instants(storage, options, listed), default="")
             beat = heartbeat.start(
                 _room(storage), _BEAT, options.heartbeat_interval_ms, options.heartbeat_misses, call=caller
             )
-        replacement = Replacement(storage, options, lock, beat)
+        replacement = Replacement(storage, options, lock, beat, max(until, old.overwritten.until))
         yield replacement
         if not replacement.switched:
             _remove(storage, lock)
@@ -206,18 +266,32 @@ def _overwritten(storage: Storage, state: heartbeat.Liveness) -> ConcurrentWrite
     )
 
 
-def _refuse_writers(storage: Storage, options: TransactionConfig) -> None:
-    """Raise if another writer is active and the policy forbids it."""
-    if options.failed_writes != EAGER:
-        return
-    try:
-        pending = load_snapshot(storage, table_config.load(storage)).timeline.pending_writes()
-    except ConcurrentWriterError:
-        raise
-    except HudiError:
-        return  # what cannot be read is replaced all the same
-    for write in pending:
-        refuse_alive(storage, write, options)
+def _instants(storage: Storage, options: TransactionConfig, listed: ListedFolder) -> set[str]:
+    """Instants of the old table, and the newest one of the table that it has overwritten.
+
+    Args:
+        listed: the folder `.hoodie`, listed just now.
+
+    Raises:
+        ConcurrentWriterError: another writer is active and the policy forbids it.
+    """
+    if options.failed_writes == EAGER:
+        try:
+            timeline = load_snapshot(storage, table_config.load(storage), listed=listed).timeline
+        except ConcurrentWriterError:
+            raise
+        except HudiError:
+            pass  # what cannot be read is replaced all the same
+        else:
+            for write in timeline.pending_writes():
+                refuse_alive(storage, write, options)
+            return {timeline.overwritten.until, *(i.time for i in timeline.instants)}
+    folders = {META_DIR: listed.entries}
+    if listed.has(_TIMELINE):
+        folders[_TIMELINE] = storage.list(_TIMELINE)
+    found = (parse_instant_file(e.name, folder) for folder, of in folders.items() for e in of if not e.is_dir)
+    known = overwritten_by_names(e.name for e in listed.entries)
+    return {known.until, *(i.time for i in found if i is not None)}
 
 
 def _is_decided(storage: Storage) -> bool:
@@ -230,8 +304,8 @@ def _is_decided(storage: Storage) -> bool:
 # --- the switch: each step may be repeated --------------------------------------------------------------
 
 
-def _switch(storage: Storage, beat: heartbeat.Heartbeat | None) -> None:
-    if storage.info(CLEARED) is None:
+def _switch(storage: Storage, beat: heartbeat.Heartbeat | None, *, is_first: bool = False) -> None:
+    if is_first or storage.info(CLEARED) is None:
         _clear(storage)
         create_if_absent(storage, CLEARED, b"")
         flush(storage, [CLEARED], written=False)
@@ -246,23 +320,24 @@ def _switch(storage: Storage, beat: heartbeat.Heartbeat | None) -> None:
 def _clear(storage: Storage) -> None:
     """Remove the old table, its properties first, which ends the table."""
     storage.make_dir(OLD)
-    paths = [f"{META_DIR}/{e.name}" for e in storage.list(META_DIR) if e.name not in _KEPT]
-    paths.sort(key=lambda p: p not in (table_config.PROPERTIES_FILE, table_config.BACKUP_FILE))
-    paths += [e.name for e in storage.list("") if e.name != META_DIR and not e.name.startswith(STAGING)]
+    found = {f"{META_DIR}/{e.name}": e.is_dir for e in storage.list(META_DIR) if e.name not in _KEPT}
+    paths = sorted(found, key=lambda p: p not in (table_config.PROPERTIES_FILE, table_config.BACKUP_FILE))
+    found |= {e.name: e.is_dir for e in storage.list("")}
+    paths += [p for p in found if p not in paths and p != META_DIR and not p.startswith(STAGING)]
     for path in paths:
-        _take_away(storage, path)
+        _take_away(storage, path, is_dir=found[path])
         if path == table_config.PROPERTIES_FILE:
             flush(storage, [path], written=False)  # decided: else what follows might be all that is done
     flush(storage, [table_config.PROPERTIES_FILE], written=False)
 
 
-def _take_away(storage: Storage, path: str) -> None:
+def _take_away(storage: Storage, path: str, *, is_dir: bool) -> None:
     if storage.is_local:  # in one step, however much it is
         storage.rename(path, f"{OLD}/{uuid.uuid4().hex}")
-        return
-    found = storage.info(path)
-    if found is not None:
-        storage.delete_dir(path) if found.is_dir else storage.delete(path)
+    elif is_dir:
+        storage.delete_dir(path)
+    else:
+        storage.delete(path)
 
 
 def _move_in(storage: Storage) -> None:
@@ -276,7 +351,8 @@ def _move_in(storage: Storage) -> None:
         if not storage.is_local:
             storage.copy(f"{NEW}/{path}", path)
             continue
-        if storage.info(path) is not None:  # what tasks of the old table's writers made since
-            _take_away(storage, path)
+        there = storage.info(path)
+        if there is not None:  # what tasks of the old table's writers made since
+            _take_away(storage, path, is_dir=there.is_dir)
         storage.rename(f"{NEW}/{path}", path)
     flush(storage, [table_config.PROPERTIES_FILE], written=False)

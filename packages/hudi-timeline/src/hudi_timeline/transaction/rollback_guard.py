@@ -170,7 +170,7 @@ def refuse_needed(snapshot: TableSnapshot, instant: Instant) -> None:
             remedy=f"roll {pending[0].time} back first, or let it be finished.",
         )
     # The state before: a cleaner may have taken what the write replaced.
-    before = Timeline.of_files(
+    before = timeline.with_files(
         f
         for f in timeline.files
         if (f.time, f.comparable_action) != (instant.time, instant.comparable_action)

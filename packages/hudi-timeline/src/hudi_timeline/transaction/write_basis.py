@@ -8,7 +8,7 @@ both sides were loaded for other reasons.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 from hudi_format.errors import WriteConflictError
@@ -114,14 +114,14 @@ class Basis:
         if now == self:
             return Changes()
         # What is older than the oldest active instant was archived, not undone.  Archival leaves the newest writes.
-        oldest = timeline.first_active if now.writes else ""
+        archived: Container[str] = timeline.archived() if now.writes else ()
         keys = {*self.properties, *now.properties}
         return Changes(
             tuple(i for i in timeline.completed_writes() if i.time not in self.writes),
-            tuple(sorted(t for t in self.writes - now.writes if not oldest or t >= oldest)),
+            tuple(sorted(t for t in self.writes - now.writes if t not in archived)),
             tuple(sorted(now.restores - self.restores)),
             tuple(sorted(k for k in keys if self.properties.get(k) != now.properties.get(k))),
-            tuple(sorted(t for t in self.open - now.open - now.writes if t < oldest)),
+            tuple(sorted(t for t in self.open - now.open - now.writes if t in archived)),
         )
 
 

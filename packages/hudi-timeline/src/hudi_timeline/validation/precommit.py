@@ -34,7 +34,6 @@ from hudi_timeline.reading.plan import ScanPlan
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.snapshot_query import SnapshotSource, snapshot_schema
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.commit_files import CommitFiles
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import COMPLETED, Instant, file_name
@@ -168,7 +167,7 @@ def change_of(
     name = file_name(instant, transaction.action, COMPLETED)
     published = Instant(instant, transaction.action, COMPLETED, name, mtime_ms=int(time.time() * 1000))
     commits = _WithPending(transaction, metadata)
-    later = snapshot_of(storage, table, Timeline.of_files((*timeline.files, published)), commits=commits)
+    later = snapshot_of(storage, table, timeline.with_files((*timeline.files, published)), commits=commits)
     later = replace(later, announced=instant)  # readers find no completed file of it
     earlier = TableSnapshot(storage, table, timeline, later.schema, None, commits)
     return Change(storage.uri, table.name, instant, transaction.operation, metadata, earlier, later, frame_of)

@@ -158,7 +158,7 @@ def _check_strangers(facts: TableState, report: VerifyReport) -> None:
     """Report files of no completed commit."""
     named = {path for _, path, _, _ in _named(facts)}
     completed = {i.time for i in facts.timeline.completed_writes()}
-    first = facts.timeline.first_active
+    archived = facts.timeline.archived()
     own_instant = facts.config.version.names_logs_by_own_instant
     for partition, files in facts.partitions.items():
         for entry in files:
@@ -176,12 +176,15 @@ def _check_strangers(facts: TableState, report: VerifyReport) -> None:
                                "by a task that was tried again", time)  # fmt: skip
             elif time in facts.known_times:
                 continue  # pending: it will be completed or rolled back
-            elif first and time < first:
+            elif time in archived:
                 if _is_unarchived(facts, time):
                     what = "its instant is on no timeline, and before the active one: readers take it for committed"
                     report.add("file-of-no-archived-instant", path, what, time)
             else:
                 report.add("file-of-no-instant", path, "its instant is on no timeline", time)
+    for file in facts.overwritten:
+        what = "it is of the table that was overwritten, of a writer that outlived it: nothing reads it"
+        report.add("file-of-no-instant", file.path, what, file.instant)
 
 
 def _is_unarchived(facts: TableState, time: str) -> bool:

@@ -151,14 +151,14 @@ def _check_instants(
     for file in files:
         group = (file.file.partition, file.file.file_id)
         undone.setdefault(group, set()).update(b.target_instant for b in blocks[file.path] if b.is_rollback)
-    first = facts.timeline.first_active
+    archived = facts.timeline.archived()
     for file in files:
         group = (file.file.partition, file.file.file_id)
         for block in blocks[file.path]:
             time = block.instant
             if block.damage is not Damage.NONE or block.type is BlockType.COMMAND or not time:
                 continue
-            if time in facts.known_times or time in undone[group] or (first and time < first):
+            if time in facts.known_times or time in undone[group] or time in archived:
                 continue
             report.add("log-block-of-no-instant", file.path,
                        f"the block at byte {block.offset} is of the instant {time}, which is on no timeline, "

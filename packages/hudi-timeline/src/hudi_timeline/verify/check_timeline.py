@@ -76,7 +76,13 @@ _COMPACTS = frozenset({COMPACTION, LOG_COMPACTION, CLUSTERING})
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp\Z|.+\.tmp\Z|\.tmp[._-]")
 _CRC = re.compile(r"\..+\.crc\Z")
 # What lies beside the instants in `.hoodie`, from any release.
-_KNOWN_NAMES = ("hoodie.properties", "hoodie.properties.backup", "hoodie.properties.updated", "lock")
+_KNOWN_NAMES = (
+    "hoodie.properties",
+    "hoodie.properties.backup",
+    "hoodie.properties.updated",
+    "lock",
+    ".overwritten_",
+)
 _SPECIAL = re.compile(r"0{13,}[0-9]+\Z")
 
 
@@ -211,12 +217,12 @@ def _check_rolled_back(facts: TableState, report: VerifyReport) -> None:
 
 
 def _check_holes(facts: TableState, report: VerifyReport) -> None:
-    first = facts.timeline.first_active
+    archived = facts.timeline.archived()
     known = facts.known_times
     for instant, commit in facts.commits.items():
         for stat in commit.stats:
             before = stat.prev_commit
-            if not before.isdigit() or before in known or (first and before < first) or before > instant.time:
+            if not before.isdigit() or before in known or before in archived or before > instant.time:
                 continue
             if before in facts.archived.times or facts.archived.problem is not None:
                 continue

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
-from hudi_format.file_names import PARTITION_METADATA, parse_base_file, parse_log_file
+from hudi_format.file_names import PARTITION_METADATA, parse_base_file, parse_data_file, parse_log_file
 from hudi_format.fork_safe import cached_property
-from hudi_format.model import BaseFile, join_path
+from hudi_format.model import BaseFile, LogFile, join_path
 from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline import metadata_config
@@ -44,7 +44,6 @@ from hudi_timeline.timeline.instant import (
     SAVEPOINT,
     WRITE_ACTIONS,
     Instant,
-    zone_of,
 )
 from hudi_timeline.verify.findings import VerifyReport
 
@@ -159,6 +158,7 @@ class TableState:
         contents: what the files of instants say, by path; None for an empty file.
         unreadable: paths of instants' files that could not be read.
         folders: the files of every folder of the table but `.hoodie`, by path below the table.
+        overwritten: what lies there of the table whose place this one took; it is in no other attribute.
         workers: how many files are looked at at once.
     """
 
@@ -171,6 +171,7 @@ class TableState:
     folders: Mapping[str, Sequence[FileInfo]]
     workers: int = 1
     is_metadata: bool = field(default=False)
+    overwritten: tuple[BaseFile | LogFile, ...] = ()
 
     @cached_property
     def commits(self) -> dict[Instant, CommitMetadata]:
@@ -256,7 +257,7 @@ def gather(
     ):
         report.add("timeline-folder", folder, "the timeline's folder is missing")
         return None
-    timeline = Timeline.of_listing(entries, folder, zone_of(config.timezone))
+    timeline = Timeline.of_listing(entries, folder, config)
     contents: dict[str, Action | None] = {}
     unreadable: set[str] = set()
     files = timeline.files
@@ -271,6 +272,7 @@ def gather(
             report.add(code, instant.path, message, instant.time, action=instant.action, state=instant.state)
         else:
             contents[instant.path] = content
+    folders, overwritten = _apart(walk(storage), timeline)
     return TableState(
         storage,
         config,
@@ -278,10 +280,30 @@ def gather(
         timeline,
         contents,
         frozenset(unreadable),
-        walk(storage),
+        folders,
         at_once,
         metadata_config.is_one(config),
+        overwritten,
     )
+
+
+def _apart(
+    folders: Mapping[str, Sequence[FileInfo]], timeline: Timeline
+) -> tuple[Mapping[str, Sequence[FileInfo]], tuple[BaseFile | LogFile, ...]]:
+    """The table's files, and those of the table whose place it took."""
+    if not timeline.overwritten.until:
+        return folders, ()
+    own: dict[str, list[FileInfo]] = {}
+    others: list[BaseFile | LogFile] = []
+    for folder, entries in folders.items():
+        own[folder] = []
+        for entry in entries:
+            file = parse_data_file(folder, entry.name, entry.size)
+            if file is not None and file.instant in timeline.overwritten:
+                others.append(file)
+            else:
+                own[folder].append(entry)
+    return own, tuple(others)
 
 
 def _content(storage: Storage, instant: Instant) -> Action | CorruptFileError | None:
@@ -315,9 +337,9 @@ def replaced_at(facts: TableState) -> dict[Group, str]:
 
 def live_files(facts: TableState) -> set[str]:
     """Paths of the newest snapshot's files, whether they are there or not."""
-    first = facts.timeline.first_active
+    archived = facts.timeline.archived()
     bases, logs = files_by_group(
-        facts.partitions, lambda file: isinstance(file, BaseFile) and file.instant < first
+        facts.partitions, lambda file: isinstance(file, BaseFile) and file.instant in archived
     )
     said: dict[str, str] = {}
     for commit in facts.written.values():

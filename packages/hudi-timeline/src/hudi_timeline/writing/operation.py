@@ -132,7 +132,7 @@ class _Run:
         """Scope of the commit, with the switch of an overwrite."""
         if self.replacement is None:
             return nullcontext()
-        return self.replacement.switching(lambda: transaction.committed)
+        return self.replacement.switching(transaction.instant, lambda: transaction.committed)
 
 
 def execute(
@@ -251,8 +251,8 @@ def _transaction(run: _Run) -> Iterator[tuple[Transaction, TableConfig]]:
     plan = run.plan
     action = write_action(plan)
     options = plan.config.transaction
-    caller = RunningCall.here()
-    with overwrite.replacing(plan.storage, options, caller) if plan.recreate else nullcontext() as new:
+    caller, old = RunningCall.here(), plan.replaced
+    with overwrite.replacing(plan.storage, old, options, caller) if old else nullcontext() as new:
         run.replacement = new
         storage = plan.storage
         if new is not None:
@@ -261,9 +261,8 @@ def _transaction(run: _Run) -> Iterator[tuple[Transaction, TableConfig]]:
             begin_transaction, storage, action=action, options=options, caller=caller, lost=run.lost,
             operation=plan.operation_name.upper(), precedence=run.precedence,
             commits=None if plan.snapshot is None else plan.snapshot.commits)  # fmt: skip
-        unmake = partial(
-            orphans.remove_unborn, storage, options, table_name=plan.properties.get(table_config.NAME, "")
-        )
+        name = plan.properties.get(table_config.NAME, "")
+        unmake = partial(orphans.remove_unborn, storage, options, table_name=name)
         begun, table, made = begin_on(plan.table, partial(_made, run, storage), begin, unmake)
         run.plan = plan = replace(plan, basis=Basis.of(table, Timeline())) if made else plan
         try:
@@ -302,7 +301,8 @@ def _made(run: _Run, storage: Storage) -> tuple[TableConfig, bool]:
         TableExistsError: it was, and this one is only to write a table of its own.
     """
     try:
-        return table_config.create(storage, run.plan.properties), True
+        p = run.plan.properties
+        return table_config.create(storage, run.replacement.named(p) if run.replacement else p), True
     except TableExistsError:
         if run.mode != APPEND:
             raise
@@ -432,7 +432,7 @@ def _streams(engine: Engine[Any, Any], plan: Plan) -> bool:
     return plan.bucket is None or (
         engine.streams_buckets
         and not plan.bucket.by_partition
-        and (plan.recreate or not _has_groups(plan.snapshot))
+        and (plan.replaced is not None or not _has_groups(plan.snapshot))
     )
 
 

@@ -79,7 +79,7 @@ def about_duplicates(plan: Plan, stats: Sequence[WriteStat]) -> Iterator[str]:
                 f"that identify a row with {RECORD_KEY} when the table is made"
             )
         return
-    if plan.recreate or not _has_writes(plan):
+    if plan.replaced or not _has_writes(plan):
         return
     if plan.operation in _ADDING and plan.bucket is None:
         if not drops_duplicates(plan) and not fails_on_known_keys(plan):
@@ -179,7 +179,7 @@ def with_way_back(error: HudiError, plan: Plan) -> HudiError:
 def _formatted(plan: Plan) -> set[str]:
     """Partition columns that snapshots of the table read from paths which a key generator formatted."""
     table, spec = plan.table, plan.key_spec
-    if table is None or plan.recreate or table.table_type != "COPY_ON_WRITE" or table.drop_partition_columns:
+    if table is None or plan.replaced or table.table_type != "COPY_ON_WRITE" or table.drop_partition_columns:
         return set()
     dated = {f for f, kind in zip(spec.partition_fields, spec.field_kinds, strict=True) if kind != SIMPLE}
     columns = partition_columns(table, plan.schema, from_path=True)

@@ -135,7 +135,7 @@ class KeyCheck:
         # What only adds finds nothing that others added between two of its tries.
         self._blind = self._compares and not self._once and plan.operation in _ADDS
         # A table that is made anew has nothing of what the first try found.
-        self._since = self._basis if first is None or plan.recreate else first
+        self._since = self._basis if first is None or plan.replaced else first
         self._ours: Keys | None = None
         self._theirs: dict[str, Keys] = {}
 

@@ -105,7 +105,7 @@ class Plan:
     input_schema: pa.Schema  # of the rows that the engine hands on
     rule: MergeRule
     warnings: tuple[str, ...]
-    recreate: bool  # mode "overwrite" over an existing table
+    replaced: TableConfig | None  # of the table whose place the new one takes: mode "overwrite"
     schema_changes: tuple[SchemaChange, ...] = ()
     stored_keys: bool = False  # rows come with the table's meta columns, which say key and partition path
     index: str = SIMPLE
@@ -206,7 +206,7 @@ def plan_for(
         table: None where there is none yet.  snapshot: where it was loaded with `table`.
     """
     operation = config.operation
-    recreate = table is not None and mode == OVERWRITE and operation != "insert_overwrite_table"
+    replaced = table if mode == OVERWRITE and operation != "insert_overwrite_table" else None
     if operation in ("delete", "delete_partition"):
         if mode != APPEND:
             raise OptionError(
@@ -216,7 +216,7 @@ def plan_for(
         if table is None:
             raise NotAHudiTableError("there is no table to delete from", table=storage.uri,
                                      remedy="correct the path.")  # fmt: skip
-    old = None if recreate else table
+    old = None if replaced is not None else table
     merge = old.properties.get(MERGE) if old else None
     refuse_without_logs(config.services.compaction, (old or config).table_type, merge, table=storage.uri)
     if old is None:
@@ -327,7 +327,7 @@ def plan_for(
     rule = _rule(config, old, storage, key_spec, schema, ordering)
     if snapshot is not None:
         rule = with_defaults_of_table(rule, snapshot)
-    warnings = (*warnings, *overwrite.about_scope(operation, config.overwrite_mode, anew=recreate))
+    warnings = (*warnings, *overwrite.about_scope(operation, config.overwrite_mode, anew=bool(replaced)))
     if operation in ("insert", "upsert") and config.small_file_limit_bytes > config.parquet_max_file_bytes:
         # Not refused: Apache Hudi takes both, and whoever lowers the greatest size alone has them.
         warnings = (
@@ -341,7 +341,7 @@ def plan_for(
     )
     return Plan(
         storage, config, snapshot, properties, key_spec, ordering, schema, input_schema, rule,
-        (*warnings, *about_times, *about_index, *keys.about_marks(rule, input_schema)), recreate, changes, stored_keys,
+        (*warnings, *about_times, *about_index, *keys.about_marks(rule, input_schema)), replaced, changes, stored_keys,
         index, recorded, to_record, asked_archive, virtual,
         NOTHING if snapshot is None else Basis.of(snapshot.config, snapshot.timeline), exact, bucket, custom,
         None if declared is None else declared.text,
