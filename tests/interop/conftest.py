@@ -51,6 +51,7 @@ ONE_OF = {
     "test_compaction": 2,
     "test_path_values": 2,
     "test_services": 4,
+    "test_overwritten_tables": 2,
     "test_commit_statistics": 3,
     "test_archived_replacements": 2,
     "test_harness": 3,
