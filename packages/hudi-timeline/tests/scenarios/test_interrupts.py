@@ -128,7 +128,7 @@ def _problems(t, name, path, target):
         yield f"wrong rows {rows}"
     if provider._held:
         yield f"locks are held: {provider._held}"
-    if heartbeat._running or any(x.name.startswith("hudi-heartbeat") for x in threading.enumerate()):
+    if heartbeat._running or beating():
         yield "a heartbeat goes on"
     for finding in t.verify(deep=True):
         if finding.severity.name != "INFO":
