@@ -8,6 +8,7 @@ from hudi_format.errors import (
     CorruptFileError,
     InvalidOptionError,
     OptionError,
+    StaleSnapshotError,
     StorageError,
     UnsupportedError,
     WriteConflictError,
@@ -669,3 +670,35 @@ def test_what_a_stranger_wrote_into_the_properties_is_refused(tmp_path):
         assert HudiTable.open(table.uri).read(filter="id = 'k01'").to_arrow().num_rows == 2
         table_config.update(storage, {}, list(entry))
     table.upsert(rows(IDS[:1], ts=8))
+
+
+@pytest.mark.parametrize("mode", ["resize", "plan"])
+def test_a_resize_whose_files_are_cleaned_meanwhile_looks_again_if_it_may(tmp_path, monkeypatch, mode):
+    """By writers of one partition and a cleaning after them: it was a missing file, as of a damaged table."""
+    options = {**LAZY, "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
+    table = make(tmp_path / "t", **options)
+    plan = table.resize_buckets(6, dry_run=True, options=options).plan
+    tries = []
+
+    def beside(tasks):
+        tries.append(len(tasks))
+        if len(tries) == 1:
+            other = HudiTable.open(table.uri, options=options)
+            other.upsert(rows(IDS, ts=3))
+            newest = {
+                "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+                "hoodie.cleaner.fileversions.retained": "1",
+            }
+            other.clean(options={**options, **newest})
+        return run_on_threads(tasks)
+
+    monkeypatch.setattr(resizing, "run_on_threads", beside)
+    if mode == "plan":  # it fits only what it was made of
+        with pytest.raises(StaleSnapshotError, match="were cleaned"):
+            table.resize_buckets(plan=plan, options=options)
+        assert {len(of) for of in numbers(table).values()} == {3}
+    else:
+        assert table.resize_buckets(6, options=options).instant
+        assert {len(of) for of in numbers(table).values()} == {6}
+    assert len(tries) == (1 if mode == "plan" else 2)
+    assert {ts for i, p, ts, *_ in found(table) if p == "a"} == {3}

@@ -28,6 +28,7 @@ from hudi_timeline.file_system_view.bucket_groups import table_index
 from hudi_timeline.file_system_view.bucket_settings import SettingsChange, as_properties
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.hashing_rings import Ring, keeps, rings_before, with_rings
+from hudi_timeline.file_system_view.outlived_snapshot import LOOKS
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.file_options import NUM_BUCKETS
 from hudi_timeline.options.service_config import ResizeConfig, parse_resize_options
@@ -114,6 +115,7 @@ def resize(
         UnsupportedError: no bucket index, or file groups and keys that contradict it.
         OptionError, ConflictingOptionError: nothing to do is given, or what the table's buckets cannot become.
         CorruptFileError, MissingFileError: of a file that is read; the table is as it was.
+        StaleSnapshotError: files were cleaned, or their commits undone, meanwhile; the same.
         WriteConflictError: the plan that was given does not fit the table any more; or others wrote to the partitions
             meanwhile.
         ConcurrentWriterError: a writer is at work (policy EAGER).
@@ -163,7 +165,8 @@ def resize(
         )
 
     # A plan that was given fits only what it was made of.
-    result = retried(context.options.raw, one_try, once=dry_run or plan is not None)
+    once = dry_run or plan is not None
+    result = retried(context.options.raw, one_try, readings=0 if once else LOOKS, once=once)
     if result.instant:
         log.info("%s: %r", context.storage.uri, result)
     return result
@@ -210,7 +213,8 @@ def _execute(
     transaction: Transaction, plan: ResizePlan, config: ResizeConfig, run: Runner
 ) -> tuple[WriteStat, ...]:
     instant, snapshot = transaction.instant, transaction.snapshot
-    stats = run(make_resize_tasks(snapshot, instant, plan.moves, plan.index(instant), config.files))
+    with snapshot.of_its_state():  # writers that go on beside it, and a cleaning after them, take files away
+        stats = run(make_resize_tasks(snapshot, instant, plan.moves, plan.index(instant), config.files))
     replaced: dict[str, list[str]] = {}
     for move in plan.moves:
         replaced.setdefault(move.partition, []).extend(move.file_ids)
