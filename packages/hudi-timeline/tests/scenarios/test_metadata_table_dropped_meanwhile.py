@@ -3,7 +3,7 @@
 import pytest
 from listed_tables import made, rows, table, write
 
-from hudi_format.errors import LockError
+from hudi_format.errors import LockError, StaleSnapshotError
 from hudi_format.storage.open import open_storage
 from hudi_timeline import table_config
 from hudi_timeline.concurrency.locks import provider
@@ -13,9 +13,16 @@ from hudi_timeline.metadata_table import index_build
 from hudi_timeline.metadata_table.own_table import open_own
 from hudi_timeline.services import metadata_services
 from hudi_timeline.services.table_service import ServiceContext
-from hudi_timeline.testing import CRASH, Crash, Fault, Faults
+from hudi_timeline.testing import CRASH, Act, Case, Crash, Fault, Faults, preemptions
+from hudi_timeline.testing.workload_table import modelled
 
 WITHOUT = {"hoodie.metadata.enable": "false"}
+ASKED = {"hoodie.metadata.enable": "true", "hoodie.enable.data.skipping": "true"}
+READS = {
+    "listing": lambda t: t.read(options=ASKED).to_arrow(),
+    "statistics": lambda t: t.read(filter="v > -1", options=ASKED).to_arrow(),
+    "record index": lambda t: t.get([*"abcd"], meta_columns=False, options=ASKED),
+}
 
 
 @pytest.fixture
@@ -101,3 +108,20 @@ def test_whoever_has_lost_the_lock_hears_of_that_and_of_no_table_that_is_none(st
         storage.delete_dir(FOLDER)
         with pytest.raises(LockError):
             open_own(storage)
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.filterwarnings("error::UserWarning")
+@pytest.mark.parametrize("what", READS)
+@pytest.mark.parametrize("other", ["drop_metadata", "drop_index", "restore"])
+def test_a_read_of_a_metadata_table_that_goes_meanwhile_finds_the_rows_elsewhere(what, other):
+    """Others come in before each of its steps; what is not there any more is no damage, and is not said to be."""
+    act = Act(lambda t: modelled(READS[what](t)), sees=dict, name=what)
+    case = Case({"reader": [act], "other": [other]}, before=["build_record_index", "build_column_stats"])
+    places = 0
+    for found in preemptions(case, into="reader", deep=False):
+        (read,) = (done for done in found.outcome.done if done.actor == "reader")
+        # Files of the commits that a restore undoes are gone with these.
+        assert read.error is None or (other == "restore" and isinstance(read.error, StaleSnapshotError))
+        places += read.error is None
+    assert places > 5

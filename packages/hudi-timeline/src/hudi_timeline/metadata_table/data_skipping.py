@@ -52,7 +52,7 @@ from hudi_timeline.file_system_view.bucket_files import fixed_values
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_table.expression_index import index_definitions, secondary_columns, source_bounds
 from hudi_timeline.metadata_table.file_indexes import PARQUET, THREADS
-from hudi_timeline.metadata_table.reader import UNUSABLE, MetadataTable
+from hudi_timeline.metadata_table.reader import UNUSABLE, MetadataTable, is_current
 
 # Below so many files their records are looked up one by one; else all of a column are read.
 _LOOKED_UP = 1000
@@ -132,6 +132,8 @@ class DataSkipping:
             table = MetadataTable.of(self.snapshot)
             found = self._of(table, slices, logged_by)
         except UNUSABLE as e:
+            if not is_current(self.snapshot):
+                return NOTHING
             return Skipped(warnings=(_unusable(self.snapshot, e),))
         return Skipped(found)
 

@@ -248,9 +248,17 @@ class MetadataTable:
         """
         if self.snapshot.as_of is not None:
             return False
-        now = open_snapshot(self.snapshot.storage, commits=self.snapshot.commits)
-        same = _states(now.timeline) == _states(self.snapshot.timeline)
-        return same and now.config.metadata_partitions == self.partitions
+        return is_current(self.snapshot)
+
+
+def is_current(snapshot: TableSnapshot) -> bool:
+    """Whether the table is as it was when a snapshot was taken, with the same metadata table.
+
+    If it is not, what the metadata table lacks may be gone with that state: dropped, cleaned or rolled back.
+    """
+    now = open_snapshot(snapshot.storage, commits=snapshot.commits)
+    same = _states(now.timeline) == _states(snapshot.timeline)
+    return same and now.config.metadata_partitions == snapshot.config.metadata_partitions
 
 
 # An index that cannot be used; all else is the caller's.
@@ -266,4 +274,4 @@ def _states(timeline: Timeline) -> Mapping[tuple[str, str], bool]:
     return {(i.time, i.action): i.completed for i in timeline.instants}
 
 
-__all__ = ["REBUILD", "UNUSABLE", "MetadataTable", "trusted_scope"]
+__all__ = ["REBUILD", "UNUSABLE", "MetadataTable", "is_current", "trusted_scope"]

@@ -26,7 +26,7 @@ from hudi_timeline.file_system_view.file_slices import merged_slices, refuse_sho
 from hudi_timeline.file_system_view.listing import Listing, PartitionFilter, list_partition_files, list_table
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot, open_snapshot
 from hudi_timeline.metadata_config import FILES, FOLDER
-from hudi_timeline.metadata_table.reader import trusted_scope
+from hudi_timeline.metadata_table.reader import is_current, trusted_scope
 from hudi_timeline.table_config import PROPERTIES_FILE, load
 from hudi_timeline.timeline.active_timeline import Timeline
 
@@ -148,12 +148,43 @@ def through_metadata(snapshot: TableSnapshot, asked: bool | None) -> TableSnapsh
     try:
         with _told_apart():
             lister = MetadataFiles.of(snapshot.storage, snapshot.timeline)
-    except (NotAHudiTableError, MissingFileError, CorruptFileError):
-        # A writer that is told to do without one says so in the properties, then deletes it.
-        if has_listing(snapshot.storage):
+    except _DAMAGED:
+        if is_current(snapshot):
             raise
         return snapshot
-    return replace(snapshot, lister=lister)
+    return replace(snapshot, lister=_ReadLister(lister, snapshot))
+
+
+_DAMAGED = (NotAHudiTableError, MissingFileError, CorruptFileError)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadLister:
+    """The metadata table for a read, or the table's folders where its files went meanwhile; a `snapshot.Lister`.
+
+    Others may drop it, or build it anew, while it is read, as a write with hoodie.metadata.enable=false and a restore
+    do: they say so on the timeline or in the properties, then delete it.
+    """
+
+    metadata: MetadataFiles
+    snapshot: TableSnapshot
+
+    def listing(self, wanted: PartitionFilter | None, also: Iterable[str]) -> Listing:
+        try:
+            return self.metadata.listing(wanted, also)
+        except _DAMAGED:
+            if is_current(self.snapshot):
+                raise
+        return self.snapshot.listing(wanted)
+
+    def view(self, wanted: PartitionFilter | None, also: Iterable[str]) -> tuple[FileView, list[str]]:
+        try:
+            return self.metadata.view(wanted, also)
+        except _DAMAGED:
+            if is_current(self.snapshot):
+                raise
+        files = self.snapshot.listing(wanted).files
+        return FileView.of_listing(files), list(files)
 
 
 def list_by_metadata(storage: Storage) -> TableFiles:

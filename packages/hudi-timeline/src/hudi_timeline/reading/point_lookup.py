@@ -45,7 +45,7 @@ from hudi_index.record_index import Located, OpenedRecordIndex, RecordIndex
 from hudi_timeline import metadata_config
 from hudi_timeline.file_system_view.outlived_snapshot import looked_again
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, open_snapshot
-from hudi_timeline.metadata_table.reader import UNUSABLE, MetadataTable
+from hudi_timeline.metadata_table.reader import UNUSABLE, MetadataTable, is_current
 from hudi_timeline.options.read_config import parse_read_options
 from hudi_timeline.options.read_options import DATA_SKIPPING
 from hudi_timeline.reading.queries import in_order
@@ -243,7 +243,8 @@ class KeptIndex:
                     told = self._index.locate(wanted)
             except UNUSABLE as e:
                 self._state = None
-                warnings.warn(f"{now.storage.uri}: the record index cannot be used: {e}", stacklevel=5)
+                if is_current(now):
+                    warnings.warn(f"{now.storage.uri}: the record index cannot be used: {e}", stacklevel=5)
                 return []
             if sum(f.num_chunks for f in self._layouts.values()) > KEPT_CHUNKS:
                 self._layouts = {}
