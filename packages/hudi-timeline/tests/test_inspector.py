@@ -6,6 +6,8 @@ import pyarrow as pa
 import pytest
 from made_tables import MadeTable, at, file_id
 
+from hudi_timeline.testing import Act, Case, preemptions
+
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int32())])
 
 
@@ -108,3 +110,17 @@ def test_a_commit_says_what_it_wrote_and_how_large_a_row_is(two_commits):
     assert inspect.average_record_size() == size
     assert inspect.average_record_size(at(3)) is None
     assert json.dumps(inspect.commit_partitions(at(3)).to_pylist()) == "[]"
+
+
+@pytest.mark.parametrize("kind", [("COPY_ON_WRITE", "SIMPLE"), ("MERGE_ON_READ", "EXTENDIBLE_HASHING")])
+@pytest.mark.parametrize(
+    "name", ["average_record_size", "buckets", "files", "file_slices", "partitions", "stats"]
+)
+@pytest.mark.parametrize("event", ["erase", "restore"])
+@pytest.mark.sampled(4)
+def test_a_state_that_goes_while_it_is_looked_at_is_looked_at_anew(kind, name, event):
+    look = Act(lambda t: getattr(t.inspect, name)(), name=name)
+    for found in preemptions(
+        Case({"one": [look], "two": [event]}, kind[0], index=kind[1]), "one", deep=False
+    ):
+        assert [d.error for d in found.outcome.done if d.actor == "one"] == [None]

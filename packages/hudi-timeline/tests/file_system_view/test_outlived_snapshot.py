@@ -12,14 +12,22 @@ import pytest
 from golden_tables import golden
 
 from hudi_format.arrow.arrays import put_together
-from hudi_format.errors import HudiError, InstantNotFoundError, MissingFileError, StaleSnapshotError
+from hudi_format.errors import (
+    ConcurrentWriterError,
+    HudiError,
+    InstantNotFoundError,
+    MissingFileError,
+    StaleSnapshotError,
+)
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable
 from hudi_timeline.file_system_view.listing import walk
 from hudi_timeline.file_system_view.snapshot import open_snapshot
 from hudi_timeline.reading import stability
 from hudi_timeline.reading.incremental_range import completion_times
+from hudi_timeline.testing import Act, Case, preemptions
 from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.instant import CLEAN
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])
 OFF = {"hoodie.table.services.enabled": "false"}
@@ -409,3 +417,43 @@ def test_a_cleaning_that_was_begun_and_has_no_plan_stops_no_read(tmp_path, table
 
 def given_ids(found):
     return sorted(found.column("uuid").to_pylist())
+
+
+def ranged(read):
+    """Act that reads a range; where files are missing that went since the snapshot was opened, the error says so."""
+
+    def call(table):
+        scan = read(table)
+        try:
+            return scan.to_arrow()
+        except StaleSnapshotError:
+            raise
+        except MissingFileError:  # of a state that was there before: the range begins too early
+            known, now = scan.snapshot.timeline, HudiTable.open(table.storage).timeline
+            assert {i.time for i in known.completed_writes()} <= {i.time for i in now.completed_writes()}
+            assert {i.time for i in now.of(CLEAN)} <= {i.time for i in known.of(CLEAN)}
+
+    return Act(call, name="range")
+
+
+RANGES = {"changes": lambda t: t.read_changes("000"), "rows": lambda t: t.read_incremental("000")}
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("event", ["erase", "restore", "clean", "upsert_inline"])
+@pytest.mark.parametrize("what", RANGES)
+@pytest.mark.sampled(4)
+def test_a_range_whose_files_go_before_each_step_of_its_reading_says_that_they_went(kind, event, what):
+    seen = set()
+    for found in preemptions(Case({"one": [ranged(RANGES[what])], "two": [event]}, kind), "one", deep=False):
+        seen |= {type(d.error) for d in found.outcome.done if d.actor == "one"}
+    assert seen <= {type(None), StaleSnapshotError, ConcurrentWriterError}
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("event", ["erase", "restore", "clean"])
+@pytest.mark.sampled(3)
+def test_traces_of_keys_are_looked_for_again_where_files_went_meanwhile(kind, event):
+    report = Act(lambda t: t.erasure_report(["b"]), name="report")
+    for found in preemptions(Case({"one": [report], "two": [event]}, kind), "one", deep=False):
+        assert [d.error for d in found.outcome.done if d.actor == "one"] == [None]

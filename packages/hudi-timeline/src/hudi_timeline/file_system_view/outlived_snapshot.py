@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hudi_format.errors import CorruptFileError, StaleSnapshotError
 from hudi_format.file_names import parse_base_file, parse_log_file
-from hudi_format.model import BaseFile, LogFile
+from hudi_format.model import BaseFile, LogFile, join_path
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.table_config import DEFAULT_TIMELINE, META_FOLDER, load
@@ -72,7 +72,7 @@ def refuse_outlived(
         logs: whether log files count.
         partitions: the only ones that were looked at; None for all.
         wanted: what was looked at of these; None for all.
-        missed: the path of a file that was not found, which alone is asked for.
+        missed: the path of a file that was not found, which alone is asked for, or of its file group.
 
     Raises:
         StaleSnapshotError: files were cleaned, or commits undone.
@@ -89,7 +89,9 @@ def refuse_outlived(
         file: BaseFile | LogFile | None = parse_base_file(partition, name)
         if file is None and logs:
             file = parse_log_file(partition, name)
-        if file is None or not _counts(snapshot, file.instant) or (missed and file.path != missed):
+        if file is None or not _counts(snapshot, file.instant):
+            continue
+        if missed and missed not in (file.path, join_path(partition, file.file_id)):
             continue
         if partition not in looked_at:
             looked_at[partition] = (partitions is None or partition in partitions) and (

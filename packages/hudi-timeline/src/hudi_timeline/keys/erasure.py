@@ -24,6 +24,7 @@ from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.archived_replacements import archived_left
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slices import newest_slices, pending_compactions
+from hudi_timeline.file_system_view.outlived_snapshot import looked_again
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, open_snapshot
 from hudi_timeline.keys.key_traces import CHANGE, KEY_RANGE, Trace, Wanted, traces
 from hudi_timeline.options.file_options import BLOOM_TYPE
@@ -130,6 +131,12 @@ def erasure_report(
         UnsupportedError: a table without keys.
         RecordKeyError, SchemaError, TypeError: what is given is no key of the table.
     """
+    return looked_again(lambda: _report(storage, options, keys, commits))
+
+
+def _report(
+    storage: Storage, options: Mapping[str, str], keys: Keys, commits: CommitCache | None
+) -> ErasureReport:
     snapshot = open_snapshot(storage, commits=commits)
     config = snapshot.config
     if not config.populate_meta_fields and not config.record_key_fields:

@@ -94,11 +94,13 @@ class Scan:
         """The plan, made at the first call by listing storage.
 
         Raises:
+            StaleSnapshotError: files were cleaned, or commits undone, since the snapshot was opened.
             MissingFileError, CorruptFileError: a committed file is not there, or not as it was written.
         """
         with self._lock.threads:
             if self._plan is None:
-                self._plan = self._source.plan()
+                with self.snapshot.of_its_state():
+                    self._plan = self._source.plan()
                 for text in self._plan.warnings:
                     python_warnings.warn(text, stacklevel=3)
             return self._plan
