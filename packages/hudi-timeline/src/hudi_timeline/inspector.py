@@ -26,7 +26,7 @@ from hudi_timeline.file_system_view.outlived_snapshot import looked_again
 from hudi_timeline.file_system_view.partition_values import partition_columns, path_values
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, load_snapshot, open_snapshot
 from hudi_timeline.reading.stability import open_writes
-from hudi_timeline.reading.time_travel import earliest_retained, first_open_write
+from hudi_timeline.reading.time_travel import earliest_retained, first_open_write, kept_commits
 from hudi_timeline.timeline.action_metadata import (
     RestoreMetadata,
     RestorePlan,
@@ -203,9 +203,13 @@ class Inspector:
         except HudiError:  # of a clean that `verify` tells of
             oldest = None
 
+        kept = kept_commits(timeline)
+
         def readable(instant: Instant) -> bool | None:
             if not instant.completed or (pending is not None and instant.time >= pending.time):
                 return False
+            if instant.time in kept:
+                return True
             return None if oldest is None else instant.time >= oldest
 
         return readable

@@ -24,13 +24,17 @@ def test_what_was_undone(targets, writes, undone, surely):
     assert {i for i in asked if restores.surely_undid(i)} == surely
 
 
+def _restores(made):
+    return Restores.of(made.storage, load_snapshot(made.storage).timeline)
+
+
 def test_a_tables_own_restores_say_where_they_went():
     made = TableBuilder()
     for name, value in (("saved", 1), ("gone", 2)):
         made.commit(name, made.base(name, {"a": value}))
-    assert Restores.of(load_snapshot(made.storage)) == Restores((), {}, ())
+    assert _restores(made) == Restores((), {}, ())
     done = made.table.restore(made.at("saved"))
-    found = Restores.of(load_snapshot(made.storage))
+    found = _restores(made)
     assert (found.times, dict(found.targets)) == ((done.instant,), {done.instant: made.at("saved")})
     assert [found.undid(made.at(n)) for n in ("saved", "gone")] == [False, True]
 
@@ -39,5 +43,5 @@ def test_a_restore_without_its_plan_says_nothing():
     made = TableBuilder()
     made.commit("first", made.base("first", {"a": 1}))
     made.storage.create(made.path_of(made.at("restore"), RESTORE, "COMPLETED"), b"")
-    found = Restores.of(load_snapshot(made.storage))
+    found = _restores(made)
     assert (found.times, found.targets) == ((made.at("restore"),), {})

@@ -17,7 +17,14 @@ from hudi_format.errors import (
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable
 from hudi_timeline.table_config import load
-from hudi_timeline.timeline.archived_timeline import archive_files, archived_instants, archived_write_between
+from hudi_timeline.timeline.action_metadata import CleanMetadata
+from hudi_timeline.timeline.archived_timeline import (
+    archive_files,
+    archived_actions,
+    archived_cleans,
+    archived_instants,
+    archived_write_between,
+)
 
 SCHEMA = pa.schema([("p", pa.string()), ("id", pa.string()), ("v", pa.int64())])
 FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
@@ -194,3 +201,18 @@ def test_apache_hudis_own_archive(tmp_path):
     scan = HudiTable.open(storage.uri).read_incremental(max(writes))
     assert scan.complete
     assert scan.to_arrow().num_rows == 24
+
+
+@pytest.mark.parametrize("version", [6, 8, 9])
+def test_archived_cleans_are_those_of_all_archived_instants(tmp_path, version):
+    """In both layouts; files from before a time are not opened."""
+    with zipfile.ZipFile(GOLDEN.parent.parent / f"v{version}" / "cow_archived.zip") as file:
+        file.extractall(tmp_path)
+    storage = LocalStorage(str(tmp_path / "cow_archived"))
+    config = load(storage)
+    everything = archived_actions(storage, config, frozenset({"clean"}))
+    want = [(i, did) for i, did in everything if i.action == "clean" and i.completed]
+    found = list(archived_cleans(storage, config))
+    assert found == want
+    assert any(isinstance(did, CleanMetadata) for _, did in found)
+    assert list(archived_cleans(storage, config, written_since_ms=1 << 62)) == []

@@ -83,7 +83,7 @@ def archived_replacements(snapshot: TableSnapshot, *, everything: bool = False) 
             break
         chosen.append(entry)
     is_whole = len(chosen) == len(unread)
-    visible, restores = snapshot.visible(), Restores.of(snapshot)
+    visible, restores = snapshot.visible(), Restores.of(snapshot.storage, snapshot.timeline)
     for found in on_threads(storage, lambda e: _read_or_warn(snapshot, e), chosen):
         if found is None:
             is_whole = False

@@ -110,7 +110,7 @@ class FileHistory:
         from hudi_timeline.timeline.archived_timeline import archived_actions  # few reads need the archive
 
         snapshot, out = self._snapshot, dict[Group, list[_Write]]()
-        visible, restores = snapshot.visible(), Restores.of(snapshot)
+        visible, restores = snapshot.visible(), Restores.of(snapshot.storage, snapshot.timeline)
         for instant, did in archived_actions(snapshot.storage, snapshot.config, frozenset(WRITE_ACTIONS)):
             if (
                 not isinstance(did, CommitMetadata)

@@ -3,12 +3,16 @@
 A snapshot's timeline is read before its folders are listed.  A cleaning in between takes files of that state, and an
 archival after it takes what the timeline says of the cleaning: file groups would be left out and nobody would know.  So
 the timeline is listed once more after the folders; where it is still the same, as it is nearly always, that is all.
+
+Of an earlier state any later cleaning may have taken files, and may be archived since: cleans are archived by their own
+number, and commits stay for a savepoint or a compaction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hudi_format.errors import CorruptFileError, StaleSnapshotError
@@ -16,9 +20,10 @@ from hudi_format.file_names import parse_base_file, parse_log_file
 from hudi_format.model import BaseFile, LogFile, join_path
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline.file_system_view.base_files import Group
+from hudi_timeline.file_system_view.restores import Restores
 from hudi_timeline.table_config import DEFAULT_TIMELINE, META_FOLDER, load
 from hudi_timeline.timeline.active_timeline import Timeline
-from hudi_timeline.timeline.instant import CLEAN, REPLACE_COMMIT, REQUESTED, Instant
+from hudi_timeline.timeline.instant import CLEAN, REPLACE_COMMIT, REQUESTED, Instant, parse_instant, zone_of
 
 if TYPE_CHECKING:
     from hudi_timeline.file_system_view.listing import PartitionFilter
@@ -28,6 +33,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 LOOKS = 3
 """How often a state that was cleaned or undone while it was read is looked at anew."""
+# A table whose time zone is that of its machines is read on others, too.
+_CLOCKS_APART_MS = 26 * 3_600_000
 # How often the timeline is listed where what it names is archived in the meantime.
 _TRIES = 5
 
@@ -79,11 +86,28 @@ def refuse_outlived(
         CorruptFileError, MissingFileError, UnsupportedError: what a cleaning did cannot be read.
     """
     now = _listed_again(snapshot)
-    if _is_as_before(snapshot, now):
-        return
-    _refuse_undone(snapshot, now)
+    if not _is_as_before(snapshot, now):
+        _refuse_undone(snapshot, now)
+        _refuse_deleted(snapshot, now, written, found, logs, partitions, wanted, missed)
+    if missed:
+        _refuse_superseded(snapshot, missed)
+
+
+def _refuse_deleted(
+    snapshot: TableSnapshot,
+    now: Timeline,
+    written: CommittedFileGroups,
+    found: Callable[[], Mapping[Group, Found]],
+    logs: bool,
+    partitions: Collection[str] | None,
+    wanted: PartitionFilter | None,
+    missed: str,
+) -> None:
+    """Raise if a clean deleted a file of the snapshot; arguments as of `refuse_outlived`."""
     slices: Mapping[Group, Found] | None = None
     before: Mapping[Group, str] | None = None
+    completed = snapshot.visible().completed
+    restores = cache(lambda: Restores.of(snapshot.storage, now))
     looked_at: dict[str, bool] = {}
     for clean, partition, name in _deleted_since(snapshot, now):
         file: BaseFile | LogFile | None = parse_base_file(partition, name)
@@ -92,6 +116,9 @@ def refuse_outlived(
         if file is None or not _counts(snapshot, file.instant):
             continue
         if missed and missed not in (file.path, join_path(partition, file.file_id)):
+            continue
+        # What was undone is of no state, and looks archived once the timeline begins later.
+        if file.instant not in completed and restores().surely_undid(file.instant):
             continue
         if partition not in looked_at:
             looked_at[partition] = (partitions is None or partition in partitions) and (
@@ -111,6 +138,38 @@ def refuse_outlived(
         if group in before:
             continue
         raise _deleted(snapshot, clean, file.path)
+
+
+def _refuse_superseded(snapshot: TableSnapshot, path: str) -> None:
+    """Raise of a missing file of an earlier state which newer ones are without.
+
+    Most likely it was cleaned, and nothing says so any more.  The table has no damage then that a copy would mend.
+    """
+    partition, _, name = path.rpartition("/")
+    file = parse_base_file(partition, name) or parse_log_file(partition, name)
+    as_of = snapshot.as_of
+    if file is None or as_of is None:
+        return
+    for instant in snapshot.timeline.completed_writes():
+        if instant.time <= as_of:
+            continue
+        (commit,) = snapshot.commits.files([instant])
+        written = any(
+            f.file_id == file.file_id
+            and f.partition == partition
+            and parse_base_file(partition, f.path.rpartition("/")[2])
+            for f in commit.files
+        )
+        if written or file.file_id in commit.replaced.get(partition, ()):
+            raise StaleSnapshotError(
+                f"the table as of {as_of} cannot be read: a file of that state is gone, which is none of the table's "
+                f"since {instant.time}, and neither the timeline nor its archive has a cleaning that deleted it",
+                table=snapshot.storage.uri,
+                instant=instant.time,
+                file=path,
+                remedy=f"read the table as of {instant.time} or later, which is without that file; the state before it "
+                "comes back only with the file, from a copy of the table.",
+            )
 
 
 def _is_old(file: BaseFile | LogFile, found: Found) -> bool:
@@ -199,7 +258,12 @@ def _new_cleans(snapshot: TableSnapshot, now: Timeline) -> list[Instant]:
 
 def _is_as_before(snapshot: TableSnapshot, now: Timeline) -> bool:
     """Whether no instant since could delete files or instants."""
-    return not (_new_cleans(snapshot, now) or _gone(snapshot, now) or _cleans_archived(snapshot, now))
+    return not (
+        _new_cleans(snapshot, now)
+        or _gone(snapshot, now)
+        or _cleans_archived(snapshot, now)
+        or _may_lack_cleans(snapshot)
+    )
 
 
 def _gone(snapshot: TableSnapshot, now: Timeline) -> list[Instant]:
@@ -212,6 +276,32 @@ def _cleans_archived(snapshot: TableSnapshot, now: Timeline) -> bool:
     """Whether a clean after the snapshot may be archived; cleans are archived oldest first."""
     before = [i.time for i in snapshot.timeline.of(CLEAN) if i.completed]
     return bool(before) and max(before) not in {i.time for i in now.of(CLEAN)}
+
+
+def _may_lack_cleans(snapshot: TableSnapshot) -> bool:
+    """Whether cleans after an earlier state may have been archived before its timeline was read.
+
+    Cleans are archived oldest first: none was where there is an older one.
+    """
+    as_of, timeline = snapshot.as_of, snapshot.timeline
+    if as_of is None or all(i.time <= as_of for i in timeline.completed_writes()):
+        return False
+    return not any(i.completed and i.time <= as_of for i in timeline.of(CLEAN))
+
+
+def _archived_later(snapshot: TableSnapshot) -> Iterator[tuple[Instant, Action | None]]:
+    """Archived cleans after an earlier state."""
+    from hudi_timeline.timeline.archived_timeline import archived_cleans  # few reads need the archive
+
+    storage, as_of = snapshot.storage, snapshot.as_of or ""
+    config = load(storage)
+    try:
+        at = parse_instant(as_of).replace(tzinfo=zone_of(config.timezone)).timestamp() * 1000
+    except (ValueError, OverflowError):  # a number
+        at = 0
+    since_ms = max(0, round(at) - _CLOCKS_APART_MS)
+    cleans = archived_cleans(storage, config, written_since_ms=since_ms)
+    return (found for found in cleans if found[0].time > as_of)
 
 
 def _refuse_undone(snapshot: TableSnapshot, now: Timeline) -> None:
@@ -266,6 +356,10 @@ def _deleted_since(snapshot: TableSnapshot, now: Timeline) -> list[tuple[str, st
                 and clean.time not in there
                 and (clean.time > since or clean.time in pending)
             ):
+                out += [(clean.time, *file) for file in _files_in(did)]
+    elif _may_lack_cleans(snapshot):
+        for clean, did in _archived_later(snapshot):
+            if clean.time not in there:
                 out += [(clean.time, *file) for file in _files_in(did)]
     return out
 

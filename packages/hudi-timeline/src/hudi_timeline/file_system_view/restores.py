@@ -12,6 +12,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from hudi_format.errors import CorruptFileError
+from hudi_format.storage.protocol import Storage
+from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.instant import REQUESTED, RESTORE
 
 if TYPE_CHECKING:
@@ -33,8 +35,8 @@ class Restores:
     writes: tuple[str, ...]
 
     @classmethod
-    def of(cls, snapshot: TableSnapshot) -> Restores:
-        timeline, targets = snapshot.timeline, dict[str, str]()
+    def of(cls, storage: Storage, timeline: Timeline) -> Restores:
+        targets: dict[str, str] = {}
         restores = timeline.of(RESTORE)
         if not restores:
             return cls((), targets, ())
@@ -45,7 +47,7 @@ class Restores:
 
         for instant in restores:
             try:
-                plan = parse_action(RESTORE, REQUESTED, snapshot.storage.read(instant.path_in(REQUESTED)))
+                plan = parse_action(RESTORE, REQUESTED, storage.read(instant.path_in(REQUESTED)))
             except (FileNotFoundError, CorruptFileError):
                 continue
             if isinstance(plan, RestorePlan) and plan.savepoint:
@@ -76,7 +78,7 @@ def no_loss(snapshot: TableSnapshot) -> Callable[[str], bool]:
     It is on the timeline too, as an archival writes before it removes; or it was undone.
     """
     active = snapshot.visible().completed
-    restores = cache(lambda: Restores.of(snapshot))  # whose plans few ranges need
+    restores = cache(lambda: Restores.of(snapshot.storage, snapshot.timeline))  # whose plans few ranges need
     return lambda instant: instant in active or restores().surely_undid(instant)
 
 

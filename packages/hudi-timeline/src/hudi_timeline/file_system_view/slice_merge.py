@@ -53,9 +53,7 @@ def slice_merge(snapshot: TableSnapshot, merge: str | None = None) -> SliceMerge
             rule = _mode_rule(config) if by_mode else payload_rule(config.payload_class)
             check_compared(rule, config.ordering_fields)
             if config.version.fills_schema_defaults:
-                rule = with_defaults(
-                    rule, snapshot.instants, snapshot.commits, config.create_schema, snapshot.storage.uri
-                )
+                rule = with_defaults(rule, snapshot)
     except (UnsupportedError, SchemaError, InvalidOptionError) as e:
         raise e.at(table=snapshot.storage.uri) from None
     if by_mode:

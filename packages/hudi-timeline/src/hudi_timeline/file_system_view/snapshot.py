@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -35,6 +36,7 @@ from hudi_timeline.file_system_view.base_files import (
 )
 from hudi_timeline.file_system_view.listing import Listing, PartitionFilter, list_partition_files, list_table
 from hudi_timeline.file_system_view.outlived_snapshot import Found, refuse_outlived, replaced_in_archive
+from hudi_timeline.file_system_view.restores import Restores
 from hudi_timeline.table_config import TableConfig, load
 from hudi_timeline.timeline.active_timeline import ListedFolder, Timeline, latest_schema, load_timeline
 from hudi_timeline.timeline.commit_files import CommitFiles, read_commit_files
@@ -193,12 +195,41 @@ class TableSnapshot:
         """
         if self.known_schema is not None:
             return self.known_schema
-        read = self.commits.get
-        schema = latest_schema(self.storage, self.timeline, self.config, self.as_of, read=read)
+        storage, timeline, read = self.storage, self.timeline, self.commits.get
+        schema = latest_schema(
+            storage, timeline, self.config, self.as_of, read=read, archived=self.archived_schema
+        )
         if schema is None and self.as_of is not None:
             # Before the first commit there were no rows, of the table's later schema.
-            schema = latest_schema(self.storage, self.timeline, self.config, read=read)
+            schema = latest_schema(storage, timeline, self.config, read=read)
         return schema
+
+    def may_be_archived_since(self, instant: str) -> bool:
+        """Whether commits of the snapshot that are newer than an active one may be archived.
+
+        "" stands for no active one.  A savepointed commit may have stayed while later ones were archived.
+        """
+        if instant == self.as_of or not (instant or self.as_of):
+            return False
+        return bool(self.timeline.completed_writes()) and instant < self.timeline.first_active
+
+    def archived_schema(self, since: str) -> tuple[Instant, CommitMetadata] | None:
+        """Newest archived commit of the snapshot after an active one that has a schema, or None.
+
+        Args:
+            since: the newest active one that has a schema; "" for none.
+
+        Raises:
+            CorruptFileError, MissingFileError, UnsupportedError: the archive cannot be read.
+        """
+        if not self.may_be_archived_since(since):
+            return None
+        from hudi_timeline.timeline.archived_timeline import archived_schema  # few reads need the archive
+
+        undone = cache(lambda: Restores.of(self.storage, self.timeline))
+        return archived_schema(
+            self.storage, self.config, since, self.as_of, unless=lambda t: undone().surely_undid(t)
+        )
 
     @property
     def schema(self) -> pa.Schema:

@@ -7,7 +7,6 @@ Source: TableSchemaResolver, InternalSchemaCache and FileBasedInternalSchemaStor
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +21,12 @@ from hudi_format.schema.extension_types import own_types
 from hudi_format.schema.field_defaults import with_defaults_of
 from hudi_format.schema.unions import number_unions, with_unions_of
 from hudi_format.storage.stable_reads import read_whole
-from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot
+from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.table_options import SCHEMA_ON_READ
 from hudi_timeline.table_config import META_FOLDER
 from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL
 from hudi_timeline.timeline.commit_files import HISTORY_KEY as LATEST_SCHEMA
+from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import Instant
 
 if TYPE_CHECKING:
@@ -73,29 +73,33 @@ def with_history(snapshot: TableSnapshot, enabled: bool | None) -> TableSnapshot
 def _latest(snapshot: TableSnapshot) -> tuple[str, Instant | None]:
     """Schema entry of the newest commit with one, and that commit, or None.
 
-    Of a time before the active timeline the archive has it, as of `latest_schema`.
+    Of a time before the active timeline, or behind a savepoint, the archive has it, as of `latest_schema`.
     """
+    newest = _newest_active(snapshot)
+    since = "" if newest is None else newest[0].time
+    if snapshot.may_be_archived_since(since) and history_file(snapshot):
+        newest = snapshot.archived_schema(since) or newest
+    if newest is None:
+        return "", None
+    instant, metadata = newest
+    text = metadata.extra.get(LATEST_SCHEMA) or ""
+    if not text and _named_before(snapshot, instant):
+        raise UnsupportedError(
+            f"the commit {instant.time} does not go on with the table's schema history",
+            table=snapshot.storage.uri,
+            instant=instant.time,
+            remedy=f"read with {SCHEMA_ON_READ}=false, which matches columns by name, or with Apache Hudi.",
+        )
+    return text, instant if text else None
+
+
+def _newest_active(snapshot: TableSnapshot) -> tuple[Instant, CommitMetadata] | None:
+    """Newest commit of the active timeline that has a schema, and its metadata."""
     for instant in reversed(snapshot.instants):
         metadata = snapshot.commits.get(instant)
-        if metadata.operation in SCHEMA_NEUTRAL or not metadata.schema_text:
-            continue
-        text = metadata.extra.get(LATEST_SCHEMA) or ""
-        if not text and _named_before(snapshot, instant):
-            raise UnsupportedError(
-                f"the commit {instant.time} does not go on with the table's schema history",
-                table=snapshot.storage.uri,
-                instant=instant.time,
-                remedy=f"read with {SCHEMA_ON_READ}=false, which matches columns by name, or with Apache "
-                "Hudi.",
-            )
-        return text, instant if text else None
-    if snapshot.instants or snapshot.as_of is None or not history_file(snapshot):
-        return "", None
-    from hudi_timeline.timeline.archived_timeline import archived_schema  # few reads need the archive
-
-    archived = archived_schema(snapshot.storage, snapshot.config, snapshot.as_of)
-    text = "" if archived is None else archived[1].extra.get(LATEST_SCHEMA) or ""
-    return text, archived[0] if archived is not None and text else None
+        if metadata.operation not in SCHEMA_NEUTRAL and metadata.schema_text:
+            return instant, metadata
+    return None
 
 
 def _named_before(snapshot: TableSnapshot, instant: Instant) -> bool:
@@ -166,23 +170,19 @@ def _parsed(snapshot: TableSnapshot, text: str, instant: Instant) -> SchemaVersi
 _KEPT_BY_JVM = range(-128, 128)
 
 
-def with_defaults(
-    rule: MergeRule, writes: Iterable[Instant], commits: CommitCache, create_schema: str | None, table: str
-) -> MergeRule:
-    """The rule with the non-null defaults of the newest schema.
-
-    Args:
-        writes: the completed writes that count, oldest first.
-        create_schema: the schema of a table whose writes name none.
+def with_defaults(rule: MergeRule, snapshot: TableSnapshot) -> MergeRule:
+    """The rule with the non-null defaults of the snapshot's newest schema.
 
     Raises:
-        CorruptFileError: the schema is no JSON.
+        CorruptFileError: the schema is no JSON, or the archive cannot be read.
+        MissingFileError: the archive cannot be read.
         UnsupportedError: a default that is a list with elements.
     """
     if not rule.by_defaults:
         return rule
     by_reference = rule.name in ("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING")
-    defaults = _defaults(writes, commits, create_schema, table)
+    table = snapshot.storage.uri
+    defaults = _defaults(snapshot)
     return replace(
         rule, defaults=tuple((n, _gap(n, t, d, by_reference, table)) for n, (t, d) in defaults.items())
     )
@@ -194,8 +194,7 @@ def with_defaults_of_table(rule: MergeRule, snapshot: TableSnapshot) -> MergeRul
     Raises:
         as `with_defaults`.
     """
-    writes = snapshot.timeline.completed_writes()
-    return with_defaults(rule, writes, snapshot.commits, snapshot.config.create_schema, snapshot.storage.uri)
+    return with_defaults(rule, snapshot.at(None))
 
 
 def keeping_defaults(text: str, snapshot: TableSnapshot | None) -> str:
@@ -212,8 +211,7 @@ def keeping_defaults(text: str, snapshot: TableSnapshot | None) -> str:
     """
     if snapshot is None:
         return text
-    writes = snapshot.timeline.completed_writes()
-    newest, instant, file = _newest_schema(writes, snapshot.commits, snapshot.config.create_schema)
+    newest, instant, file = _newest_schema(snapshot.at(None))
     if newest is None:
         return text
     try:
@@ -241,8 +239,7 @@ def written_text(
     """
     text, newest = to_avro(schema, name), None
     if snapshot is not None:
-        writes = snapshot.timeline.completed_writes()
-        newest, instant, file = _newest_schema(writes, snapshot.commits, snapshot.config.create_schema)
+        newest, instant, file = _newest_schema(snapshot.at(None))
     try:
         for former in (newest, given):
             text = with_unions_of(text, former) if former else text
@@ -253,9 +250,7 @@ def written_text(
     return text
 
 
-def refuse_unwritable(
-    writes: Iterable[Instant], commits: CommitCache, create_schema: str | None, table: str
-) -> None:
+def refuse_unwritable(snapshot: TableSnapshot) -> None:
     """Refuse writes to schemas with unions of two number types, vectors, blobs or variants.
 
     They are numbers, structs and lists in Arrow, and would be in the table from then on.  Of unions of two number types
@@ -265,7 +260,8 @@ def refuse_unwritable(
         UnsupportedError: naming the columns.
         CorruptFileError: the schema is no Avro schema.
     """
-    text, instant, file = _newest_schema(writes, commits, create_schema)
+    table = snapshot.storage.uri
+    text, instant, file = _newest_schema(snapshot.at(None))
     if text is None:
         return
     try:
@@ -291,23 +287,20 @@ def refuse_unwritable(
         )
 
 
-def _newest_schema(
-    writes: Iterable[Instant], commits: CommitCache, create_schema: str | None
-) -> tuple[str | None, str, str]:
-    """Text of the newest schema, with its instant and file."""
-    for instant in reversed(list(writes)):
-        metadata = commits.get(instant)
-        if metadata.operation not in SCHEMA_NEUTRAL and metadata.schema_text:
-            return metadata.schema_text, instant.time, instant.path
-    return create_schema or None, "", ""
+def _newest_schema(snapshot: TableSnapshot) -> tuple[str | None, str, str]:
+    """Text of the snapshot's newest schema, with its instant and file."""
+    newest = _newest_active(snapshot)
+    newest = snapshot.archived_schema("" if newest is None else newest[0].time) or newest
+    if newest is None:
+        return snapshot.config.create_schema or None, "", ""
+    instant, metadata = newest
+    return metadata.schema_text, instant.time, instant.path
 
 
-def _defaults(
-    writes: Iterable[Instant], commits: CommitCache, create_schema: str | None, table: str
-) -> dict[str, tuple[Any, Any]]:
+def _defaults(snapshot: TableSnapshot) -> dict[str, tuple[Any, Any]]:
     """Columns with a non-null default: type and default."""
-    text, instant, file = _newest_schema(writes, commits, create_schema)
-    return {} if text is None else _of_schema(text, table, instant, file)
+    text, instant, file = _newest_schema(snapshot)
+    return {} if text is None else _of_schema(text, snapshot.storage.uri, instant, file)
 
 
 def _of_schema(text: str, table: str, instant: str, file: str) -> dict[str, tuple[Any, Any]]:

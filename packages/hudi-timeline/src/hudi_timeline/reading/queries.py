@@ -45,7 +45,6 @@ from hudi_timeline.reading.filters import Condition, all_of, make_predicate
 from hudi_timeline.reading.plan import JSON, STRUCT
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.snapshot_query import START, SnapshotSource, snapshot_schema
-from hudi_timeline.timeline.active_timeline import latest_schema
 from hudi_timeline.timeline.instant import (
     INSTANT_DIGITS,
     Committed,
@@ -184,7 +183,7 @@ def scan_range(
     range = incremental_range.incremental_range(snapshot, start, stop, asked)
     _refuse_two_actions(snapshot, range.instants)
     if asked.use_end_schema and range.instants:
-        at_end = latest_schema(storage, snapshot.timeline, snapshot.config, range.instants[-1].time)
+        at_end = snapshot.at(range.instants[-1].time).stored_schema
         if at_end is not None:
             snapshot = TableSnapshot(
                 storage, snapshot.config, snapshot.timeline, at_end, None, snapshot.commits

@@ -24,6 +24,8 @@ from hudi_timeline.timeline.instant import (
     CLEAN,
     COMPLETED,
     INFLIGHT,
+    RESTORE,
+    SAVEPOINT,
     WRITE_ACTIONS,
     Instant,
     file_name,
@@ -46,7 +48,10 @@ def has_archive(storage: Storage, config: TableConfig) -> bool:
 
 
 def earliest_retained(storage: Storage, timeline: Timeline) -> str:
-    """Oldest instant retained by the last clean; "" where unknown."""
+    """Oldest instant retained by the last clean; "" where unknown.
+
+    An older one that a restore went to since was whole then, and so are all after it.
+    """
     completed = [i for i in timeline.of(CLEAN) if i.completed and i.size != 0]
     if not completed:
         return ""
@@ -58,13 +63,57 @@ def earliest_retained(storage: Storage, timeline: Timeline) -> str:
 
         cleaned = read_moved(storage, last)
         if isinstance(cleaned, CleanMetadata):
-            return cleaned.earliest_to_retain
+            return _or_restored(storage, timeline, last, cleaned.earliest_to_retain)
         raise gone_since(last, storage.uri) from None
-    return str(record.get("earliestCommitToRetain") or "")
+    return _or_restored(storage, timeline, last, str(record.get("earliestCommitToRetain") or ""))
+
+
+def _or_restored(storage: Storage, timeline: Timeline, clean: Instant, oldest: str) -> str:
+    if not oldest or not any(i.completed and i.time > clean.time for i in timeline.of(RESTORE)):
+        return oldest
+    from hudi_timeline.file_system_view.restores import Restores  # few tables were restored
+
+    restores = Restores.of(storage, timeline)
+    done = {i.time for i in timeline.of(RESTORE) if i.completed}
+    return min([oldest, *(to for at, to in restores.targets.items() if at > clean.time and at in done)])
+
+
+def kept_commits(timeline: Timeline) -> set[str]:
+    """Times of the commits at which no cleaning takes files: of savepoints, and the newest."""
+    writes = [i.time for i in timeline.completed_writes()]
+    return {*writes[-1:], *_savepoints(timeline).intersection(writes)}
+
+
+def is_kept(storage: Storage, config: TableConfig, timeline: Timeline, instant: str) -> bool:
+    """Whether the state at an instant is one that no cleaning takes files of.
+
+    It is the newest one, or that of a savepoint.  Between a savepoint and the next write the state is the savepoint's.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedError: the archive cannot be read, which is opened only for times
+            after a savepoint.
+    """
+    newest = max((i.time for i in timeline.completed_writes() if i.time <= instant), default=None)
+    if newest is None or newest not in kept_commits(timeline):
+        return False
+    if newest == instant or newest >= timeline.first_active:
+        return True
+    # A savepointed commit may have stayed while later ones were archived.
+    from hudi_timeline.timeline.archived_timeline import (
+        archived_write_between,
+    )  # as most reads need no archive
+
+    active = {i.time for i in timeline.instants}
+    later = archived_write_between(storage, config, newest, instant, unless=active.__contains__)
+    return later is None
+
+
+def _savepoints(timeline: Timeline) -> set[str]:
+    return {i.time for i in timeline.of(SAVEPOINT) if i.completed}
 
 
 def oldest_whole(storage: Storage, config: TableConfig, timeline: Timeline, instant: str) -> str:
-    """Oldest time with all files present, by clean metadata; "" if `instant` is complete.
+    """Oldest time with all files present, by clean metadata; "" if `instant` has all of its.
 
     Raises:
         CorruptFileError, MissingFileError, UnsupportedError: the archive cannot be read, which is opened only for times
@@ -72,12 +121,18 @@ def oldest_whole(storage: Storage, config: TableConfig, timeline: Timeline, inst
     """
     oldest = earliest_retained(storage, timeline)
     writes = timeline.completed_writes()
-    if oldest or not writes or instant >= writes[0].time:
-        return oldest if instant < oldest else ""
-    if any(i.completed for i in timeline.of(CLEAN)):
+    # Not since a savepoint's commit, which may have stayed while later ones were archived.
+    saved = _savepoints(timeline)
+    first = next((i.time for i in writes if i.time not in saved), writes[-1].time if writes else "")
+    if oldest or not writes or instant >= first:
+        if instant >= oldest:
+            return ""
+    elif any(i.completed for i in timeline.of(CLEAN)):
         # A clean that keeps file versions does not say from when on all files are there.
-        return writes[0].time
-    return _retained_before(storage, config, writes[0].time)
+        oldest = first
+    else:
+        oldest = _retained_before(storage, config, first)
+    return "" if instant >= oldest or is_kept(storage, config, timeline, instant) else oldest
 
 
 def _retained_before(storage: Storage, config: TableConfig, first: str) -> str:
@@ -126,11 +181,16 @@ def check_as_of(storage: Storage, config: TableConfig, timeline: Timeline, insta
         )
     oldest = oldest_whole(storage, config, timeline, instant)
     if instant < oldest:
+        # What a clean retained may have been undone since.
+        kept = sorted(kept_commits(timeline))
+        oldest = min([oldest, *kept[-1:]])
+        saved = [i for i in kept if i < oldest]
+        also = f", beside savepoints ({', '.join(saved)})" if saved else ""
         raise InstantNotFoundError(
             f"cannot read as of {instant}: files of that time were cleaned",
             table=storage.uri,
             instant=instant,
-            remedy=f"the oldest instant that can be read is {oldest}; keep more commits with "
+            remedy=f"the oldest instant that can be read is {oldest}{also}; keep more commits with "
             f"{CLEAN_COMMITS_RETAINED}.",
             oldest=oldest,
         )

@@ -485,38 +485,40 @@ def latest_schema(
     as_of: str | None = None,
     *,
     read: Callable[[Instant], CommitMetadata] | None = None,
+    archived: Callable[[str], tuple[Instant, CommitMetadata] | None] = lambda _: None,
 ) -> pa.Schema | None:
     """The table's schema without meta columns; None where the table has none.
 
     Args:
         read: gives a commit's metadata, for callers that keep them; `read_commit` otherwise.
+        archived: gives the newest archived commit with a schema that is newer than an instant, where there is one.
 
     The newest completed write (up to `as_of`) that carries a schema decides, then
-    `hoodie.table.create.schema`, then the footer of the newest base file.  Of a time before the active timeline the
-    archive knows the schema: the one that the table was created with lacks the columns that came later.
+    `hoodie.table.create.schema`, then the footer of the newest base file.  Of a time before the active timeline, or
+    behind a savepoint, the archive knows the schema: an older one lacks the columns that came later.
 
     Source: TableSchemaResolver of 0.15.
     """
     writes = [i for i in timeline.completed_writes() if as_of is None or i.time <= as_of]
     newest_file = ""
+    newest: tuple[Instant, CommitMetadata] | None = None
     for instant in reversed(writes):
         metadata = read_commit(storage, instant) if read is None else read(instant)
         if metadata.operation not in SCHEMA_NEUTRAL and metadata.schema_text:
-            try:
-                return _table_schema(
-                    from_avro(metadata.schema_text, times_as_numbers=config.base_file_format == HFILE), config
-                )
-            except HudiError as e:
-                raise e.at(table=storage.uri, instant=instant.time, file=instant.path) from None
+            newest = instant, metadata
+            break
         if not newest_file:
             paths = (s.path for stats in metadata.partition_to_stats.values() for s in stats)
             newest_file = next((p for p in paths if p.endswith(".parquet")), "")
-    if as_of is not None and not writes and timeline.completed_writes():
-        from hudi_timeline.timeline.archived_timeline import archived_schema  # few reads need the archive
-
-        archived = archived_schema(storage, config, as_of)
-        if archived is not None:
-            return _table_schema(from_avro(archived[1].schema_text), config)
+    newest = archived("" if newest is None else newest[0].time) or newest
+    if newest is not None:
+        instant, metadata = newest
+        try:
+            return _table_schema(
+                from_avro(metadata.schema_text, times_as_numbers=config.base_file_format == HFILE), config
+            )
+        except HudiError as e:
+            raise e.at(table=storage.uri, instant=instant.time, file=instant.path) from None
     if config.create_schema:
         return _table_schema(from_avro(config.create_schema), config)
     if newest_file:

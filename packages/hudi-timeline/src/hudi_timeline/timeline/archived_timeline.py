@@ -47,6 +47,7 @@ from hudi_timeline.timeline.instant import (
 )
 from hudi_timeline.timeline.lsm_timeline import (
     history_contents,
+    history_files,
     history_instants,
     history_metadata,
     history_metadata_in,
@@ -113,6 +114,31 @@ def archived_actions(
                 yield found, _parsed(found.action, content)
             else:
                 yield found, None
+
+
+def archived_cleans(
+    storage: Storage, config: TableConfig, *, written_since_ms: int = 0
+) -> Iterator[tuple[Instant, Action | None]]:
+    """Completed archived cleans, with what they did.
+
+    Args:
+        written_since_ms: files of the archive that were written before this time are not opened.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
+    """
+    if config.version.has_lsm_history:
+        for file in history_files(storage, config):
+            if not 0 < file.mtime_ms < written_since_ms:
+                for instant, data in history_metadata_in(storage, file.path, frozenset({CLEAN})):
+                    yield instant, _parsed(CLEAN, data) if data else None
+        return
+    for path in archive_files(storage, config, written_since_ms=written_since_ms):
+        for record in _records(storage, path, having=CLEAN.encode()):
+            found = _instant(record)
+            if found is not None and found.completed and found.action == CLEAN:
+                content = record.get(_CONTENT[CLEAN])
+                yield found, _parsed(CLEAN, content) if content else None
 
 
 # The field of an archive's record that holds what a completed instant's file did.
@@ -275,20 +301,29 @@ def archived_extra(storage: Storage, config: TableConfig) -> Iterator[Mapping[st
 
 
 def archived_schema(
-    storage: Storage, config: TableConfig, until: str
+    storage: Storage,
+    config: TableConfig,
+    since: str,
+    until: str | None,
+    *,
+    unless: Callable[[str], bool] = lambda _: False,
 ) -> tuple[Instant, CommitMetadata] | None:
-    """Newest archived write up to an instant that has a schema, and its metadata; or None.
+    """Newest archived write in (since, until] that has a schema, and its metadata; or None.
+
+    Args:
+        until: None for no bound.
+        unless: whether an instant does not count, by its time.
 
     Raises:
         CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
     """
     newest: tuple[Instant, CommitMetadata] | None = None
     for instant, action in archived_actions(storage, config, frozenset(WRITE_ACTIONS)):
-        if not isinstance(action, CommitMetadata) or instant.time > until:
+        if not isinstance(action, CommitMetadata) or (until is not None and instant.time > until):
             continue
-        if newest is not None and instant.time <= newest[0].time:
+        if instant.time <= (since if newest is None else newest[0].time):
             continue
-        if action.schema_text and action.operation not in SCHEMA_NEUTRAL:
+        if action.schema_text and action.operation not in SCHEMA_NEUTRAL and not unless(instant.time):
             newest = instant, action
     return newest
 

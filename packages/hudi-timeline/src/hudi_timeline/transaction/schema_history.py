@@ -230,8 +230,7 @@ def refuse_unwritable_schema(snapshot: TableSnapshot) -> None:
         UnsupportedError: columns that are read, not written.
         CorruptFileError, MissingFileError: the schema or its history cannot be read.
     """
-    writes = snapshot.timeline.completed_writes()
-    refuse_unwritable(writes, snapshot.commits, snapshot.config.create_schema, snapshot.storage.uri)
+    refuse_unwritable(snapshot)
     load_history(snapshot)
 
 
