@@ -218,12 +218,8 @@ def _functions() -> set[FunctionType]:
         for value in list(vars(module).values()):
             inside = vars(value).values() if isinstance(value, type) else (value,)
             for one in inside:
-                call = (
-                    inspect.unwrap(getattr(one, "__func__", one))
-                    if callable(one) or hasattr(one, "__func__")
-                    else one
-                )
-                if isinstance(call, FunctionType):
+                call = getattr(one, "__func__", one)
+                if callable(call) and isinstance(call := inspect.unwrap(call), FunctionType):
                     found.add(call)
     return found
 

@@ -24,7 +24,7 @@ from hudi_timeline.testing.faulty_storage import CRASH, DELAY, DOUBLE, FAIL, STA
 from hudi_timeline.testing.histories import Violation, check, check_serializable
 from hudi_timeline.testing.interleavings import Act, Done, Outcome, Rows, on_this_thread, simulate
 from hudi_timeline.testing.memory_storage import MemoryStorage
-from hudi_timeline.testing.simulated_time import SimulatedTime, current_time
+from hudi_timeline.testing.simulated_time import SimulatedTime
 from hudi_timeline.testing.workload_table import (
     FEW,
     INITIAL,
@@ -98,11 +98,13 @@ class Case:
             Violation: the outcome is not right, or an error says that something is broken, and not that another was
                 first.
         """
-        with SimulatedTime().thread("case"), on_this_thread():
-            return self._run(seed, options, switches, waits=waits, deep=deep)
+        clock = SimulatedTime()
+        with clock.thread("case"), on_this_thread():
+            return self._run(clock, seed, options, switches, waits=waits, deep=deep)
 
     def _run(
         self,
+        clock: SimulatedTime,
         seed: int | None,
         options: Mapping[str, str] | None,
         switches: Sequence[tuple[int, str]] | None,
@@ -118,7 +120,7 @@ class Case:
         made, initial = made_table(self.table_type, self.index), dict(INITIAL)
         if self.before:
             made = made.copy_of()
-            (current_time() or SimulatedTime()).go_after(made.newest_ms())
+            clock.go_after(made.newest_ms())
         for act in (ACTS[name](number) for number, name in enumerate(self.before, 100)):
             act.call(HudiTable.open(made, options=self.options))
             initial = act.effect(dict(initial)) or {}
