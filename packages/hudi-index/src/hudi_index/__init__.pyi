@@ -13,19 +13,3 @@ from hudi_index.hashing.ring import ring_places as ring_places
 from hudi_index.key_ranges import keys_in_ranges as keys_in_ranges
 
 __version__: str
-__all__ = [
-    "BloomFilter",
-    "CustomIndex",
-    "KeyStore",
-    "StoreChange",
-    "StoredIndex",
-    "StoredKeys",
-    "__version__",
-    "bucket_ids",
-    "java_hash",
-    "keys_in_ranges",
-    "min_max",
-    "parse_filter",
-    "ring_hashes",
-    "ring_places",
-]
