@@ -50,6 +50,7 @@ NODE = {"value": 5, "fileIdPrefix": "a", "tag": "NORMAL"}
     ("content", "why"),
     [
         (b"", "no JSON"),
+        (b"[" * 100_000, "no JSON"),
         (b"[]", "no object"),
         (b'{"nodes": 3}', "no object"),
         (changed(nodes=[]), "no node"),

@@ -99,6 +99,7 @@ def buckets(*pairs):
     ("content", "why"),
     [
         (b"", "no JSON"),
+        (b"[" * 100_000, "no JSON"),
         (b"[]", "no object"),
         (changed(partitionPath="q"), "of partition 'q'"),
         (changed(seqNo=None), "missing"),

@@ -111,7 +111,7 @@ class HashingMetadata:
         """
         try:
             found = json.loads(content)
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             raise ValueError(f"no JSON: {e}") from None
         if not isinstance(found, dict) or not isinstance(found.get("nodes"), list):
             raise ValueError("no object with nodes")

@@ -65,7 +65,7 @@ class HashingDirectory:
         """
         try:
             found = json.loads(content)
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             raise ValueError(f"no JSON: {e}") from None
         if not isinstance(found, dict) or not isinstance(found.get("buckets"), list):
             raise ValueError("no object with buckets")

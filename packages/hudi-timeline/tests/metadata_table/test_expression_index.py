@@ -143,7 +143,8 @@ def test_definitions_are_read_and_refused_where_they_are_none(tmp_path):
         "expr_index_a": IndexDefinition("expr_index_a", "year", "v"),
         "record_index": IndexDefinition("record_index", "", ""),
     }
-    storage.delete(INDEX_DEFINITIONS)
-    storage.create(INDEX_DEFINITIONS, b'{"indexDefinitions": []}')
-    with pytest.raises(CorruptFileError, match="definitions of indexes"):
-        index_definitions(snapshot)
+    for content in (b'{"indexDefinitions": []}', b"[" * 100_000):
+        storage.delete(INDEX_DEFINITIONS)
+        storage.create(INDEX_DEFINITIONS, content)
+        with pytest.raises(CorruptFileError, match="definitions of indexes"):
+            index_definitions(snapshot)

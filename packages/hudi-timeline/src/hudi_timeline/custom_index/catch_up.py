@@ -65,7 +65,7 @@ class StoreNote:
             said: dict[str, Any] = json.loads(text)
             writes = {str(t): int(at) for t, at in said["writes"].items()}
             return cls(writes, frozenset(said["undone"]), frozenset(said["pending"]), str(said["newest"]))
-        except (ValueError, TypeError, KeyError, AttributeError) as e:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
             raise CorruptFileError(
                 f"the note of the index cannot be read: {e!r}", remedy="run `hudi index rebuild`."
             ) from None

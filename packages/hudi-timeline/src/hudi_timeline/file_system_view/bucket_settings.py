@@ -208,7 +208,7 @@ def resizes(stored: Mapping[str, str]) -> list[SettingsChange]:
 def _read(parse: Callable[[], _T], key: str) -> _T:
     try:
         return parse()
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise CorruptFileError(
             f"{key} says no resize: {e}", file=PROPERTIES_FILE,
             remedy=f"correct it in {PROPERTIES_FILE}, or take the entry out.",

@@ -66,7 +66,7 @@ def index_definitions(snapshot: TableSnapshot) -> dict[str, IndexDefinition]:
         return {str(name): _definition(str(name), one) for name, one in said.items()}
     except FileNotFoundError:
         return {}
-    except (ValueError, TypeError, KeyError, AttributeError) as e:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
         raise CorruptFileError(
             f"the definitions of indexes cannot be read: {e!r}", file=INDEX_DEFINITIONS
         ) from None

@@ -363,6 +363,7 @@ NODE = {"value": 7, "fileIdPrefix": "x", "tag": "REPLACE"}
     ("extra", "error"),
     [
         ({CHILDREN: "{"}, CorruptFileError),
+        ({CHILDREN: "[" * 100_000}, CorruptFileError),
         ({CHILDREN: "3"}, CorruptFileError),
         ({CHILDREN: "[3]"}, CorruptFileError),
         ({CHILDREN: "[]"}, CorruptFileError),

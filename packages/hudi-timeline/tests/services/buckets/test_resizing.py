@@ -663,7 +663,9 @@ def test_what_a_stranger_wrote_into_the_properties_is_refused(tmp_path):
     table = make(tmp_path / "t")
     storage = open_storage(table.uri)
     of_others = '[{"instant": "1", "before": {"hoodie.table.name": "x"}, "after": {}}]'
-    for entry in ({RESIZING: "x"}, {RESIZES: "[3]"}, {RESIZES: of_others}, {ENGINE: "SOMETHING"}):
+    nested = "[" * 100_000
+    said = ({RESIZING: "x"}, {RESIZES: "[3]"}, {RESIZES: of_others}, {RESIZING: nested}, {RESIZES: nested})
+    for entry in (*said, {ENGINE: "SOMETHING"}):
         table_config.update(storage, entry)
         with pytest.raises((CorruptFileError, InvalidOptionError)):
             HudiTable.open(table.uri).resize_buckets(6)

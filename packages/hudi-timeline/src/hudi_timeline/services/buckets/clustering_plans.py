@@ -120,7 +120,7 @@ def read_resize(snapshot: TableSnapshot, pending: Instant) -> ResizePlan:
     slices = {(s.partition, s.file_id): s for s in newest_slices_of(snapshot, sorted(partitions))}
     try:
         moves, rings = _resized(groups, before, slices)
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise CorruptFileError(
             f"the clustering {pending.time} cannot be executed: {e}", table=table, instant=pending.time, file=path,
             remedy="roll it back: `hudi rollback PATH INSTANT`.",
