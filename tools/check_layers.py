@@ -24,8 +24,8 @@ ORDER = ("hudi_format", "hudi_index", "hudi_timeline", "hudi_spark")
 # The folders and top modules of each package, floor by floor: a room imports from floors below its own only.
 FLOORS: dict[str, tuple[set[str], ...]] = {
     "hudi_format": (
-        {"errors", "model", "_lazy", "fork_safe", "_commit_json"},
-        {"arrow", "file_names", "_checks", "commit_json"},
+        {"errors", "model", "fork_safe", "_commit_json"},
+        {"arrow", "file_names", "_checks", "_lazy", "commit_json"},
         {"storage", "properties"},
         {"keygen", "partition_metadata"},
         {"schema"},

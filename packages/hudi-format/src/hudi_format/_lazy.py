@@ -11,6 +11,15 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import MappingProxyType
 
+from hudi_format import errors
+
+ERRORS = {
+    name: errors.__name__
+    for name, made in vars(errors).items()
+    if isinstance(made, type) and issubclass(made, errors.HudiError)
+}
+"""Homes of all errors, which are public names of each package that callers meet them in."""
+
 
 def at_first_use(
     package: str, homes: Mapping[str, str], hints: Mapping[str, str] = MappingProxyType({})
