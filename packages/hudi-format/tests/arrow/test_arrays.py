@@ -10,6 +10,7 @@ import pytest
 
 from hudi_format.arrow.arrays import (
     column_of,
+    contains,
     doubles,
     filtered,
     flags,
@@ -207,3 +208,25 @@ def test_nulls_that_are_seen_are_refused_as_before():
     assert without_hidden_nulls(rows).column("v").chunk(0).field(0).null_count == 1
     with pytest.raises(pa.ArrowInvalid, match="non-nullable but contains nulls"):
         pq.write_table(without_hidden_nulls(rows), pa.BufferOutputStream())
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda k: k,
+        pa.list_,
+        pa.large_list,
+        pa.list_view,
+        lambda k: pa.list_(k, 2),
+        lambda k: pa.struct([("a", pa.string()), ("b", k)]),
+        lambda k: pa.map_(pa.string(), k),
+        lambda k: pa.map_(k, pa.string()),
+        lambda k: pa.dictionary(pa.int8(), k),
+        lambda k: pa.run_end_encoded(pa.int32(), k),
+        lambda k: pa.opaque(k, "some", "one"),
+        lambda k: pa.list_(pa.struct([("a", pa.map_(pa.string(), pa.dictionary(pa.int8(), k)))])),
+    ],
+)
+def test_a_type_is_found_wherever_it_stands_inside_another(around):
+    assert contains(around(pa.float64()), pa.types.is_floating)
+    assert not contains(around(pa.binary()), pa.types.is_floating)

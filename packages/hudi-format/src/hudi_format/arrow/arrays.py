@@ -214,6 +214,20 @@ def with_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -
     return leaf(kind)
 
 
+def contains(kind: pa.DataType, test: Callable[[pa.DataType], bool]) -> bool:
+    """Whether a type, or one inside of it, passes a test.
+
+    Inside are those of fields, elements, keys and values, and what a dictionary or an extension type stands for.
+    """
+    if test(kind):
+        return True
+    if isinstance(kind, pa.BaseExtensionType):
+        return contains(kind.storage_type, test)
+    if pa.types.is_dictionary(kind):
+        return contains(kind.value_type, test)
+    return any(contains(kind.field(n).type, test) for n in range(kind.num_fields))
+
+
 def without_hidden_nulls(rows: pa.Table) -> pa.Table:
     """Rows whose structs that are null hold no nulls where the schema allows none.
 

@@ -11,6 +11,7 @@ from collections.abc import Collection
 import pyarrow as pa
 import pyarrow.types as pt
 
+from hudi_format.arrow.arrays import contains
 from hudi_format.parquet.kept_chunks import StoredChunks
 from hudi_format.parquet.layout import NO_OBSERVER
 from hudi_format.parquet.writer import BaseFileWriter
@@ -86,21 +87,13 @@ def _identical(before: pa.ChunkedArray, after: pa.ChunkedArray) -> bool:
     if pt.is_floating(before.type):
         bits = _BITS[before.type.bit_width]
         before, after = _as(before, bits), _as(after, bits)
-    elif _has_floats(before.type):
+    elif contains(before.type, pt.is_floating):
         return False  # 0.0 would equal -0.0
     return bool(before.equals(after))
 
 
 def _as(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     return pa.chunked_array([c.view(kind) for c in column.chunks], kind)
-
-
-def _has_floats(kind: pa.DataType) -> bool:
-    if pt.is_dictionary(kind):
-        return _has_floats(kind.value_type)
-    if pt.is_nested(kind):
-        return any(_has_floats(kind.field(i).type) for i in range(kind.num_fields))
-    return bool(pt.is_floating(kind))
 
 
 __all__ = ["KeptGroups", "same_columns"]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -19,6 +18,7 @@ import pyarrow.types as pt
 from hudi_format.arrow.arrays import column_of
 from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.parquet.footer import read_footer_bytes
+from hudi_format.schema.decimals import exact_decimal
 from hudi_format.storage.protocol import Storage
 
 try:
@@ -213,5 +213,4 @@ def _of_bytes(raw: bytes, kind: pa.DataType) -> pa.Scalar | None:
 
 
 def _decimal(unscaled: int, kind: pa.DataType) -> pa.Scalar:
-    # From text, as arithmetic would round to 28 digits.
-    return pa.scalar(Decimal(f"{unscaled}E{-kind.scale}"), kind)
+    return pa.scalar(exact_decimal(unscaled, kind.scale), kind)

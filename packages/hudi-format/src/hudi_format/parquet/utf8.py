@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from hudi_format.arrow.arrays import contains
 from hudi_format.parquet._utf8 import first_invalid
 
 # Parquet's annotations of text that Arrow gives as bytes: enumerations of Avro, and JSON without Arrow's own schema.
@@ -28,7 +29,7 @@ _BYTES = frozenset({pa.binary().id, pa.large_binary().id})
 def texts_as_bytes(file: pq.ParquetFile) -> Mapping[str, pa.DataType]:
     """Text columns that Arrow reads as bytes, with their types as text."""
     schema: pa.Schema = file.schema_arrow
-    if not any(_has_bytes(kind) for kind in schema.types):
+    if not any(contains(kind, lambda k: k.id in _BYTES) for kind in schema.types):
         return _NONE
     # Both have the leaves in the same order.
     columns = file.schema
@@ -57,21 +58,7 @@ def check_text(rows: pa.Table | pa.RecordBatch, texts: Mapping[str, pa.DataType]
 
 
 def _has_text(kind: pa.DataType) -> bool:
-    if kind.id in _STRINGS:
-        return True
-    if isinstance(kind, pa.BaseExtensionType):  # JSON's, with Arrow's own schema in the file
-        return _has_text(kind.storage_type)
-    if pt.is_dictionary(kind):
-        return _has_text(kind.value_type)
-    return any(_has_text(kind.field(n).type) for n in range(kind.num_fields))
-
-
-def _has_bytes(kind: pa.DataType) -> bool:
-    if kind.id in _BYTES:
-        return True
-    if pt.is_dictionary(kind):
-        return _has_bytes(kind.value_type)
-    return any(_has_bytes(kind.field(n).type) for n in range(kind.num_fields))
+    return contains(kind, lambda k: k.id in _STRINGS)
 
 
 def _with_texts(kind: pa.DataType, leaves: Iterator[bool]) -> pa.DataType:

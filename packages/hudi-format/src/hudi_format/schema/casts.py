@@ -15,7 +15,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,7 +26,7 @@ from hudi_format.arrow.sizes import size_of
 from hudi_format.errors import SchemaError
 from hudi_format.keygen.java_text import to_text
 from hudi_format.schema.avro import DEFAULT, is_union
-from hudi_format.schema.decimals import decimals_of, rescaled
+from hudi_format.schema.decimals import decimals_of, exact_decimal, rescaled
 from hudi_format.schema.exact import (
     Exact,
     MisfitError,
@@ -39,6 +38,7 @@ from hudi_format.schema.exact import (
     without_nulls,
 )
 from hudi_format.schema.extension_types import is_vector, numbers_of
+from hudi_format.schema.iso_texts import is_text
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 
@@ -65,7 +65,8 @@ _INTEGERS: dict[pa.DataType, pa.DataType] = {
     pa.uint16(): pa.int32(),
     pa.uint32(): pa.int64(),
 }
-_RANK: dict[pa.DataType, int] = {pa.int32(): 0, pa.int64(): 1, pa.float32(): 2, pa.float64(): 3}
+NUMBERS: dict[pa.DataType, int] = {pa.int32(): 0, pa.int64(): 1, pa.float32(): 2, pa.float64(): 3}
+"""The stored types of numbers, with their rank: each is promoted to those above it."""
 
 
 def is_any_list(kind: pa.DataType) -> bool:
@@ -80,9 +81,7 @@ def is_any_list(kind: pa.DataType) -> bool:
 
 def unwrapped(kind: pa.DataType) -> pa.DataType:
     """The type behind an encoding: a dictionary's or run-end encoding's values, JSON's text."""
-    if pt.is_dictionary(kind):
-        return unwrapped(kind.value_type)
-    if pt.is_run_end_encoded(kind):
+    if pt.is_dictionary(kind) or pt.is_run_end_encoded(kind):
         return unwrapped(kind.value_type)
     if isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.json":
         return unwrapped(kind.storage_type)
@@ -100,9 +99,9 @@ def stored_leaf(kind: pa.DataType) -> pa.DataType | None:
         return _INTEGERS[kind]
     if pt.is_float16(kind):
         return pa.float32()
-    if pt.is_boolean(kind) or kind in _RANK:
+    if pt.is_boolean(kind) or kind in NUMBERS:
         return kind
-    if pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind):
+    if is_text(kind):
         return pa.string()
     if pt.is_fixed_size_binary(kind):
         return kind
@@ -127,14 +126,14 @@ def promotes(source: pa.DataType, target: pa.DataType) -> bool:
     """
     if source == target:
         return True
-    if source in _RANK and target in _RANK:
-        return _RANK[source] < _RANK[target]
+    if source in NUMBERS and target in NUMBERS:
+        return NUMBERS[source] < NUMBERS[target]
     if pt.is_string(target):
-        becomes_text = source in _RANK or pt.is_date(source) or pt.is_decimal(source)
+        becomes_text = source in NUMBERS or pt.is_date(source) or pt.is_decimal(source)
         return bool(becomes_text or pt.is_binary(source) or pt.is_fixed_size_binary(source))
     if pt.is_binary(target) or pt.is_fixed_size_binary(target):
         return bool(pt.is_string(source) or pt.is_binary(source) or pt.is_fixed_size_binary(source))
-    if pt.is_decimal(target) and (source in _RANK or pt.is_string(source)):
+    if pt.is_decimal(target) and (source in NUMBERS or pt.is_string(source)):
         return True
     if pt.is_decimal(source) and pt.is_decimal(target):
         whole = source.precision - source.scale
@@ -190,9 +189,14 @@ def convert(
         SchemaError: the types do not go together, or a value does not survive; names the column.
         MisfitError: with `exact`, the value that does not survive.
     """
+    return _convert(column, target, path, _How(naive_is_utc, float_digits, retyped, exact), keep_dictionary)
+
+
+def _convert(
+    column: Column, target: pa.DataType, path: str, how: _How, keep_dictionary: bool = False
+) -> Column:
     if column.type == target:
         return column
-    how = _How(naive_is_utc, float_digits, retyped, exact)
     try:
         return _converted(column, target, path, how, keep_dictionary)
     except pa.ArrowException as e:  # of encodings below encodings, for one
@@ -214,7 +218,8 @@ def _converted(column: Column, target: pa.DataType, path: str, how: _How, keep_d
     if is_vector(source, target):
         return _each_chunk(column, target, lambda a: numbers_of(_decoded(a), target))
     if pt.is_nested(source) or pt.is_nested(target):
-        check_nested(source, target, path)
+        if not _same_kind(source, target):
+            raise refusal(path, source, target)
         return _each_chunk(column, target, lambda a: _nested(_decoded(a), target, path, how))
     stored = stored_leaf(source)
     if how.naive_is_utc and stored is not None and pt.is_timestamp(stored) and stored.tz is None:
@@ -245,13 +250,8 @@ def _one_number(array: pa.StructArray, target: pa.DataType) -> pa.Array:
     return pc.coalesce(*(pc.struct_field(array, [n]).cast(target) for n in range(2)))
 
 
-def check_nested(source: pa.DataType, target: pa.DataType, path: str) -> None:
-    """Refuse a cast between nested types of different kinds."""
-    if not _same_kind(source, target):
-        raise refusal(path, source, target)
-
-
 def _same_kind(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether both types are lists, maps or structs."""
     return bool(
         (is_any_list(source) and is_any_list(target))
         or (pt.is_map(source) and pt.is_map(target))
@@ -427,13 +427,6 @@ def _nested(array: pa.Array, target: pa.DataType, path: str, how: _How) -> pa.Ar
     return _list(array, target, path, how)
 
 
-def _convert(array: pa.Array, target: pa.DataType, path: str, how: _How) -> pa.Array:
-    return convert(
-        array, target, path,
-        naive_is_utc=how.naive_is_utc, float_digits=how.float_digits, retyped=how.retyped, exact=how.exact,
-    )  # fmt: skip
-
-
 def _inner(array: pa.Array, field: pa.Field, path: str, how: _How) -> pa.Array:
     out = _convert(array, field.type, path, how)
     if not field.nullable and out.null_count:
@@ -508,7 +501,7 @@ def _default(value: Any, kind: pa.DataType) -> Any:
     if isinstance(value, str) and (pt.is_binary(kind) or pt.is_fixed_size_binary(kind)):
         return value.encode("latin-1")
     if isinstance(value, str) and pt.is_decimal(kind):
-        return Decimal(f"{int.from_bytes(value.encode('latin-1'), 'big', signed=True)}E{-kind.scale}")
+        return exact_decimal(int.from_bytes(value.encode("latin-1"), "big", signed=True), kind.scale)
     return value
 
 

@@ -88,5 +88,4 @@ def _decimal(text: str, target: pa.Decimal128Type, rounded: bool) -> Decimal:
 
 def exact_decimal(unscaled: int, scale: int) -> Decimal:
     """`unscaled` divided by ten to the `scale`; Decimal.scaleb would round to 28 digits."""
-    digits = tuple(int(d) for d in str(abs(unscaled)))
-    return Decimal((int(unscaled < 0), digits, -scale))
+    return Decimal(f"{unscaled}E{-scale}")

@@ -29,7 +29,7 @@ import pyarrow.types as pt
 
 from hudi_format.errors import MissingColumnError, SchemaError
 from hudi_format.schema.arrow import equal_types, required
-from hudi_format.schema.casts import convert, promotes
+from hudi_format.schema.casts import NUMBERS, convert, promotes
 from hudi_format.schema.exact import nulls_of
 
 Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)
@@ -38,8 +38,6 @@ SET_NULL_OPTION = "hoodie.write.set.null.for.missing.columns"
 DROP_OPTION = "hoodie.datasource.write.schema.allow.auto.evolution.column.drop"
 RECONCILE_OPTION = "hoodie.datasource.write.reconcile.schema"
 TYPES_OPTION = "hudi.write.types"
-
-_RANK: dict[pa.DataType, int] = {pa.int32(): 0, pa.int64(): 1, pa.float32(): 2, pa.float64(): 3}
 
 
 def reconcile(
@@ -136,7 +134,8 @@ class _Rules:
                     remedy=f"rename it to {twin}.",
                     column=full,
                 )
-            merged[field.name] = _all_nullable(field)
+            # Rows of older files have no value here.  What lies inside is only there where the column itself is.
+            merged[field.name] = field.with_nullable(True)
         if missing and not self.keep_missing and not self.drop_missing:
             raise _missing(missing, path, self.validate)
         if self.in_place:
@@ -174,11 +173,11 @@ class _Rules:
                 raise _incompatible(f"{path}.key", incoming.key_type, table.key_type)
             item = self.field(incoming.item_field, table.item_field, f"{path}.value")
             return pa.map_(table.key_type, item)
-        if incoming in _RANK and table in _RANK:
-            return max(incoming, table, key=_RANK.__getitem__)
+        if incoming in NUMBERS and table in NUMBERS:
+            return max(incoming, table, key=NUMBERS.__getitem__)
         if not pt.is_nested(incoming) and not pt.is_nested(table) and promotes(incoming, table):
             return table
-        if pt.is_string(incoming) and table in _RANK:
+        if pt.is_string(incoming) and table in NUMBERS:
             return incoming
         raise _incompatible(path, incoming, table)
 
@@ -195,11 +194,6 @@ def _in_table_order(
             place = len(out) if follower is None else [f.name for f in out].index(follower)
             out.insert(place, merged[field.name])
     return out
-
-
-def _all_nullable(field: pa.Field) -> pa.Field:
-    # Rows of older files have no value here.  What lies inside is only there where the column itself is.
-    return field.with_nullable(True)
 
 
 def _missing(fields: list[pa.Field], path: str, validate: bool) -> MissingColumnError:

@@ -7,6 +7,7 @@ double does not hold is refused.  The first value that does not survive is named
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -120,20 +121,24 @@ def exactly(
     cast = _cast(array.type, target, how, path) or promoted
     if cast is None or array.null_count == len(array):
         return hopeless(array, array.type, target, path)
+
+    def refused(count: int) -> Exception | None:
+        """Why the first values cannot be cast; None where they can."""
+        try:
+            cast(array.slice(0, count))
+        except (pa.ArrowException, ValueError) as e:
+            return e
+        return None
+
     try:
         return cast(array)
-    except (pa.ArrowException, ValueError) as e:
-        # Of all casts the first value is the one without which what comes before it can be cast.
-        good, bad, why = pc.index(array.is_valid(), True).as_py(), len(array), e
-        while bad - good > 1:
-            middle = (good + bad) // 2
-            try:
-                cast(array.slice(0, middle))
-                good = middle
-            except (pa.ArrowException, ValueError) as sooner:
-                bad, why = middle, sooner
+    except (pa.ArrowException, ValueError):
+        # The first value that does not survive is the one without which what comes before it can be cast.
+        first = pc.index(array.is_valid(), True).as_py()
+        index = bisect_left(range(1, len(array)), True, lo=first, key=lambda n: refused(n) is not None)
+        why = refused(index + 1)
         reason = str(why) if isinstance(why, _LossError) else ""
-        raise MisfitError(path, good, _value(array, good), array.type, target, reason) from None
+        raise MisfitError(path, index, _value(array, index), array.type, target, reason) from None
 
 
 def _value(array: pa.Array, index: int) -> object:

@@ -20,6 +20,7 @@ from hudi_format.schema.arrow import equal_types, normalize_type
 from hudi_format.schema.casts import convert, is_any_list, refusal, stored_leaf, unwrapped
 from hudi_format.schema.evolution import TYPES_OPTION, reconcile
 from hudi_format.schema.exact import Exact, MisfitError
+from hudi_format.schema.python_values import shown
 
 Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)
 
@@ -223,16 +224,14 @@ def _same(kind: pa.DataType, target: pa.DataType) -> bool:
 
 def _refused(e: MisfitError, first: int) -> SchemaError:
     row = first + e.index
-    shown = "null" if e.value is None else repr(e.value)
-    if len(shown) > 60:
-        shown = f"{shown[:57]}..."
     if e.value is None:
         error = SchemaError(
-            f"column {e.path} must not be null, but is null in row {row:,} (counted from 0)", column=e.path
+            f"column {e.path} must not be null, but is null in row {row:,} (counted from 0)",
+            remedy="fill it.",
+            column=e.path,
         )
-        error.advise("fill it.")
     else:
-        error = refusal(e.path, e.source, e.target, f"{shown} in row {row:,} (counted from 0)")
+        error = refusal(e.path, e.source, e.target, f"{shown(e.value)} in row {row:,} (counted from 0)")
         if e.reason:
             error.message += f"; {e.reason}"
         error.details["value"] = e.value

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, time
+from functools import partial
 from pathlib import PurePath
 from typing import Any, TypeGuard
 from uuid import UUID
@@ -14,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from hudi_format.arrow.arrays import contains
 from hudi_format.arrow.input import (
     checked_reader,
     checked_table,
@@ -34,13 +37,15 @@ _UNITS = {"Y": "D", "M": "D", "W": "D", "h": "s", "m": "s"}
 
 def types_are_guessed(data: object) -> bool:
     """Whether the rows' types were inferred from Python values, which have one float type."""
-    if hasattr(data, "__arrow_c_stream__"):
-        return type(data).__module__.partition(".")[0] == "pandas"
-    if _are_batches(data):
+    if _comes_from(data, "pandas"):
+        return True
+    if hasattr(data, "__arrow_c_stream__") or _are_batches(data):
         return False
-    return (
-        isinstance(data, (list, tuple, dict, Iterator)) or type(data).__module__.partition(".")[0] == "pandas"
-    )
+    return isinstance(data, (list, tuple, dict, Iterator))
+
+
+def _comes_from(data: object, library: str) -> bool:
+    return type(data).__module__.partition(".")[0] == library
 
 
 @contextmanager
@@ -50,7 +55,7 @@ def telling_the_index(data: object) -> Iterator[None]:
         yield
     except MissingColumnError as e:
         levels = getattr(getattr(data, "index", None), "names", ())
-        if type(data).__module__.partition(".")[0] == "pandas" and e.details.get("column") in list(levels):
+        if _comes_from(data, "pandas") and e.details.get("column") in list(levels):
             e.remedy = "it is the index of the frame, which is no column of rows: give frame.reset_index()."
         raise
 
@@ -80,23 +85,25 @@ def _as_arrow(data: object, known: Callable[[], pa.Schema | None] | None) -> pa.
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
-    if isinstance(data, type) or (
-        type(data).__module__.startswith("pandas.") and not hasattr(data, "columns")
-    ):
+    if isinstance(data, type) or (_comes_from(data, "pandas") and not hasattr(data, "columns")):
         raise _unreadable(data)
     try:
         # Before its stream, which would have the index as a column.
-        if type(data).__module__.partition(".")[0] == "pandas":
+        if _comes_from(data, "pandas"):
             return _frame(data, known)
-        if type(data).__module__.partition(".")[0] == "polars":
-            data = _collected(data) if hasattr(data, "collect") else data  # a LazyFrame
+        if _comes_from(data, "polars"):
+            if hasattr(data, "collect"):  # a LazyFrame
+                data = _given("the LazyFrame", data.collect)
             _refuse_of_polars(data)
         if hasattr(data, "__arrow_c_stream__"):
             return _stream_of(data)
         if hasattr(data, "scanner"):  # a dataset of pyarrow
             return data.scanner().to_reader()
-        if isinstance(data, (tuple, Iterator)):
-            data = list(data) if isinstance(data, tuple) else _drained(data)
+        if isinstance(data, Iterator):
+            refuse_closed(data, "rows")
+            data = _given("rows", partial(list, data))
+        if isinstance(data, tuple):
+            data = list(data)
         if isinstance(data, list) and not data and known is not None and (schema := known()) is not None:
             return no_rows(schema)
         if _are_batches(data):
@@ -129,26 +136,14 @@ def _refuse_unnamed(columns: dict[object, object]) -> None:
         )
 
 
-def _drained(rows: Iterator[Any]) -> list[Any]:
-    """The rows of a generator or the like, whose own failure is told as that of a source."""
-    refuse_closed(rows, "rows")
-    out: list[Any] = []
+def _given(what: str, ask: Callable[[], Any]) -> Any:
+    """What code of the caller's gives, whose own failure is told as that of a source."""
     try:
-        out.extend(rows)
+        return ask()
     except (MemoryError, HudiError):
         raise
     except Exception as e:
-        raise source_failed("rows", e) from e
-    return out
-
-
-def _collected(lazy: Any) -> Any:
-    try:
-        return lazy.collect()
-    except (MemoryError, HudiError):
-        raise
-    except Exception as e:
-        raise source_failed("the LazyFrame", e) from e
+        raise source_failed(what, e) from e
 
 
 def _stream_of(data: Any) -> pa.RecordBatchReader:
@@ -251,16 +246,12 @@ def _array_without_nan(values: np.ndarray) -> Any:
 
 
 def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None) -> Any:
-    if isinstance(values, (str, bytes, bytearray, Mapping)):
-        # Arrow takes their letters, numbers or names, one by one, for the values of rows.
+    # Of texts and dicts Arrow takes the letters, numbers or names, one by one, for the values of rows.
+    if isinstance(values, (str, bytes, bytearray, Mapping)) or not isinstance(values, Iterable):
         raise TypeError(
             f"column {name} is one {type(values).__name__}, {values!r:.80}, and no list of values"
         )
     if not isinstance(values, (list, tuple)):
-        if not isinstance(values, Iterable):
-            raise TypeError(
-                f"column {name} is one {type(values).__name__}, {values!r:.80}, and no list of values"
-            )
         refuse_closed(values, f"column {name}")
         if str(getattr(values, "dtype", "")) != "object":
             return _in_units_of_arrow(values) if isinstance(values, np.ndarray) else values
@@ -279,10 +270,14 @@ def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None
     values, kind = values if plain is None else plain, None
     if guess is not None:
         _refuse_lost_times(name, values, guess.type)
-    if guess is None or _has_struct(guess.type):
+    if guess is None or contains(guess.type, pt.is_struct):
         stored = _known_type(name, known)
         if stored is not None:
-            kind = (stored if _has_map(stored) else None) if guess is None else _with_maps(guess.type, stored)
+            kind = (
+                (stored if contains(stored, pt.is_map) else None)
+                if guess is None
+                else _with_maps(guess.type, stored)
+            )
     if kind is None and guess is not None:
         return guess
     try:
@@ -299,7 +294,7 @@ def _alike(name: str, values: Sequence[Any], known: Callable[[], pa.Schema | Non
         stored = _known_type(name, known)
         if any(map(_has_uuids, values)):
             values = _without_uuids(values, stored)
-        return alike(name, values, pairs=stored is not None and _has_map(stored))
+        return alike(name, values, pairs=stored is not None and contains(stored, pt.is_map))
 
 
 def _guess(values: Sequence[Any]) -> pa.Array | None:
@@ -373,18 +368,12 @@ def _in_units_of_arrow(values: np.ndarray) -> np.ndarray:
 def _refuse_lost_times(name: str, values: Sequence[Any], kind: pa.DataType) -> None:
     """Raise SchemaError for a time of day among dates, which Arrow leaves out, and for moments with and without a zone,
     of which it takes the latter for times of UTC or the former's zone away, and for nanoseconds, which it drops."""
-    if not _has_times(kind):
+    if not contains(kind, lambda k: pt.is_date(k) or pt.is_timestamp(k)):
         return
     for row, value in enumerate(values):
         lost = _lost(value, kind)
         if lost:
             raise unlike(name, value, row, lost)
-
-
-def _has_times(kind: pa.DataType) -> bool:
-    if pt.is_date(kind) or pt.is_timestamp(kind):
-        return True
-    return any(_has_times(kind.field(n).type) for n in range(kind.num_fields))
 
 
 def _lost(value: Any, kind: pa.DataType) -> str | None:
@@ -412,15 +401,16 @@ def _lost(value: Any, kind: pa.DataType) -> str | None:
 
 def _mixed(name: str, values: Sequence[Any], kind: pa.DataType | None) -> SchemaError:
     """Error for the first value that does not fit the previous ones or the table's type."""
-    good, bad = 0, len(values)
-    while bad - good > 1:
-        middle = (good + bad) // 2
+
+    def refused(count: int) -> bool:
         try:
-            pa.array(values[:middle], kind)
-            good = middle
+            pa.array(values[:count], kind)
         except _REFUSALS:
-            bad = middle
-    return unlike(name, values[good], good, _why_not(values[good], good, kind))
+            return True
+        return False
+
+    row = bisect_left(range(1, len(values)), True, key=refused)
+    return unlike(name, values[row], row, _why_not(values[row], row, kind))
 
 
 def _why_not(value: object, row: int, kind: pa.DataType | None) -> str:
@@ -439,20 +429,6 @@ def _why_not(value: object, row: int, kind: pa.DataType | None) -> str:
 
 def _is_no_text(value: str) -> bool:
     return any("\ud800" <= letter <= "\udfff" for letter in value)
-
-
-def _has_struct(kind: pa.DataType) -> bool:
-    if pt.is_struct(kind):
-        return True
-    return (
-        any(_has_struct(kind.field(n).type) for n in range(kind.num_fields)) if pt.is_nested(kind) else False
-    )
-
-
-def _has_map(kind: pa.DataType) -> bool:
-    if pt.is_map(kind):
-        return True
-    return any(_has_map(kind.field(n).type) for n in range(kind.num_fields)) if pt.is_nested(kind) else False
 
 
 def _with_maps(kind: pa.DataType, table: pa.DataType) -> pa.DataType | None:

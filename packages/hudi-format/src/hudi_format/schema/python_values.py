@@ -7,6 +7,7 @@ before a number ends the process.  So the kinds of values are looked at before A
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
@@ -79,29 +80,28 @@ def alike(name: str, values: Sequence[Any], *, pairs: bool = False) -> Sequence[
     mixed, odd = _look_at(values, pairs)
     if not mixed:
         return _plain(values) if odd else values
-    good, bad = 0, len(values)
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        if _look_at(values[:middle], pairs)[0]:
-            bad = middle
-        else:
-            good = middle
-    several = _look_at(values[good : good + 1], pairs)[0]
+    # The first value that those before it do not go with.
+    row = bisect_left(range(1, len(values)), True, key=lambda n: _look_at(values[:n], pairs)[0])
+    several = _look_at(values[row : row + 1], pairs)[0]
     what = "has values of several types" if several else "has another type than the values before it"
-    raise unlike(name, values[good], good, what)
+    raise unlike(name, values[row], row, what)
 
 
 def unlike(name: str, value: object, row: int, what: str) -> SchemaError:
     """Error for a value that does not fit its column."""
-    shown = repr(value)
-    shown = f"{shown[:57]}..." if len(shown) > 60 else shown
     return SchemaError(
-        f"the rows do not form a table: column {name}: {shown} in row {row:,} (counted from 0) {what}",
+        f"the rows do not form a table: column {name}: {shown(value)} in row {row:,} (counted from 0) {what}",
         remedy="give each column values of one type.",
         column=name,
         row=row,
         value=value,
     )
+
+
+def shown(value: object) -> str:
+    """The value as Python writes it, cut short."""
+    text = repr(value)
+    return f"{text[:57]}..." if len(text) > 60 else text
 
 
 def _unfit(types: set[type]) -> bool:
@@ -180,4 +180,4 @@ def _plain(value: Any) -> Any:
     return value
 
 
-__all__ = ["alike", "unlike"]
+__all__ = ["alike", "shown", "unlike"]

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
 
+from hudi_format.arrow.arrays import contains
 from hudi_format.arrow.filter_conditions import paired
 from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.keygen.key_generator import is_provided, kind_of
@@ -537,7 +538,7 @@ class _Forms:
                 elif form is ...:
                     _make_room(known)
                     form = known[schema_part(footer)] = self._form(task)
-                odd = self._footers and any(map(_has_floats, task.needed.types))
+                odd = self._footers and any(contains(k, pa.types.is_floating) for k in task.needed.types)
                 unbound = without_float_bounds(footer, task.path) if odd else None
         except (CorruptFileError, UnsupportedError) as e:
             raise e.at(table=storage.uri, file=e.file or task.path) from e.__cause__
@@ -572,11 +573,6 @@ class _Forms:
             if index >= 0 and own.field(index).type != field.type:
                 raise _refused(self._scan, f"{task.path} has column {field.name} as {own.field(index).type}")
         return str([stored[n] for n in names]) if len(stored) == len(names) else None
-
-
-def _has_floats(kind: pa.DataType) -> bool:
-    inner = (kind.field(n).type for n in range(kind.num_fields))
-    return pa.types.is_floating(kind) or any(map(_has_floats, inner))
 
 
 def _unlike_path(footer: memoryview, constants: pa.RecordBatch | None) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.types as pt
 
+from hudi_format.arrow.arrays import contains
 from hudi_format.errors import (
     CorruptFileError,
     InvalidOptionError,
@@ -25,7 +26,6 @@ from hudi_format.errors import (
 from hudi_format.keygen.record_keys import KeySpec
 from hudi_format.schema.arrow import equal_types
 from hudi_format.schema.avro import from_avro
-from hudi_format.schema.casts import unwrapped
 from hudi_format.schema.changes import (
     ADDED,
     DROPPED,
@@ -264,10 +264,7 @@ def about_texts(columns: Iterable[str]) -> Iterable[str]:
 
 def _holds(kind: pa.DataType, zone: str | None) -> bool:
     """Whether there are timestamps of a time zone."""
-    kind = unwrapped(kind)
-    if pt.is_nested(kind):
-        return any(_holds(kind.field(n).type, zone) for n in range(kind.num_fields))
-    return bool(pt.is_timestamp(kind) and kind.tz == zone)
+    return contains(kind, lambda k: pt.is_timestamp(k) and k.tz == zone)
 
 
 def _warnings(changes: Iterable[SchemaChange]) -> Iterable[str]:
