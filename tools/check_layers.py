@@ -25,7 +25,8 @@ ORDER = ("hudi_format", "hudi_index", "hudi_timeline", "hudi_spark")
 FLOORS: dict[str, tuple[set[str], ...]] = {
     "hudi_format": (
         {"errors", "model", "fork_safe", "_commit_json"},
-        {"arrow", "file_names", "_checks", "_lazy", "commit_json"},
+        {"_lazy"},
+        {"arrow", "file_names", "_checks", "commit_json"},
         {"storage", "properties"},
         {"keygen", "partition_metadata"},
         {"schema"},

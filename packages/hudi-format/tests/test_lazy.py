@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import hudi_format
-from hudi_format._lazy import at_first_use
+from hudi_format._lazy import at_first_use, compiled_parts
 
 
 def test_a_name_comes_from_its_home_in_the_package_or_to_the_left_of_it():
@@ -42,3 +42,12 @@ def test_what_is_not_asked_for_is_not_imported():
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("package", ["hudi_format", "hudi_index"])
+def test_a_part_that_was_not_compiled_is_an_import_error_that_says_how_to_build_it(package):
+    folder = package.replace("_", "-")
+    told = f"cannot import name '_parts' from '{package}'.* cd packages/{folder} && python setup"
+    with pytest.raises(ImportError, match=told) as e, compiled_parts():
+        exec(f"from {package} import _parts")
+    assert e.value.name == package

@@ -1,4 +1,4 @@
-"""Lazy imports of a package's public names.
+"""Imports of a package's public names at their first use, and of its compiled parts.
 
 A process that reads one table need not wait for the import of all that could be done with it.  The package's
 `__init__.pyi` has the names for type checkers.
@@ -7,7 +7,8 @@ A process that reads one table need not wait for the import of all that could be
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from types import MappingProxyType
 
@@ -43,3 +44,18 @@ def at_first_use(
         return sorted({*vars(sys.modules[package]), *homes})
 
     return find, names
+
+
+@contextmanager
+def compiled_parts() -> Iterator[None]:
+    """Imports of compiled parts, which a checkout has only after it was built."""
+    try:
+        yield
+    except ImportError as e:
+        package = (e.name or "").partition(".")[0].replace("_", "-")
+        raise ImportError(
+            f"a compiled part of {package} is missing: {e}; install a wheel, or build it in a checkout: "
+            f"cd packages/{package} && python setup.py build_ext --inplace",
+            name=e.name,
+            path=e.path,
+        ) from e

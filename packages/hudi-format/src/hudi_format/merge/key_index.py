@@ -15,16 +15,12 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from hudi_format._lazy import compiled_parts
 from hudi_format.arrow.text_buffers import one_text_array, text_buffers, text_chunks
 from hudi_format.errors import OrderingValueError, RecordKeyError
 
-try:
+with compiled_parts():
     from hudi_format.merge import _keymerge
-except ImportError as e:
-    raise ImportError(
-        "hudi_format.merge._keymerge, a compiled part of hudi-format, is missing; install a wheel, or build "
-        "it in a checkout: cd packages/hudi-format && python setup.py build_ext --inplace"
-    ) from e
 
 from hudi_format.merge.ordering import OrderingValues, ordering_values
 

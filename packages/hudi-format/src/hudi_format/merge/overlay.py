@@ -11,13 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-try:
+from hudi_format._lazy import compiled_parts
+
+with compiled_parts():
     from hudi_format.merge import _overlay
-except ImportError as e:
-    raise ImportError(
-        "hudi_format.merge._overlay, a compiled part of hudi-format, is missing; install a wheel, or build "
-        "it in a checkout: cd packages/hudi-format && python setup.py build_ext --inplace"
-    ) from e
 
 # What one array of 32-bit offsets can hold.
 _MOST_TEXT = (1 << 31) - 1

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from hudi_format._lazy import compiled_parts
 from hudi_format.errors import (
     CorruptFileError,
     HudiError,
@@ -36,13 +37,8 @@ from hudi_format.storage.protocol import Storage
 #
 # Source: Parquet format, "File metadata": the file ends with the footer, its length in 4 bytes, and "PAR1".
 
-try:
+with compiled_parts():
     from hudi_format.parquet import _entries
-except ImportError as e:
-    raise ImportError(
-        "hudi_format.parquet._entries, a compiled part of hudi-format, is missing; install a wheel, or build "
-        "it in a checkout: cd packages/hudi-format && python setup.py build_ext --inplace"
-    ) from e
 
 _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
 _TAIL = 8

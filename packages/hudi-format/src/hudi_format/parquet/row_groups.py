@@ -15,19 +15,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.types as pt
 
+from hudi_format._lazy import compiled_parts
 from hudi_format.arrow.arrays import column_of
 from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.parquet.footer import read_footer_bytes
 from hudi_format.schema.decimals import exact_decimal
 from hudi_format.storage.protocol import Storage
 
-try:
+with compiled_parts():
     from hudi_format.parquet import _chunks
-except ImportError as e:
-    raise ImportError(
-        "hudi_format.parquet._chunks, a compiled part of hudi-format, is missing; install a wheel, or build "
-        "it in a checkout: cd packages/hudi-format && python setup.py build_ext --inplace"
-    ) from e
 
 Raw = bool | int | float | bytes
 

@@ -17,16 +17,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from hudi_format._lazy import compiled_parts
 from hudi_format.arrow.text_buffers import text_buffers, text_chunks
 from hudi_format.errors import CorruptFileError, RecordKeyError
 
-try:
+with compiled_parts():
     from hudi_index.bloom import _base64, _filter
-except ImportError as e:
-    raise ImportError(
-        "hudi_index.bloom._base64 or _filter, a compiled part of hudi-index, is missing; install a wheel, or build it "
-        "in a checkout: cd packages/hudi-index && python setup.py build_ext --inplace"
-    ) from e
 
 SIMPLE: Final = "SIMPLE"
 DYNAMIC: Final = "DYNAMIC_V0"

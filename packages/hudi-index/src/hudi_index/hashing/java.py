@@ -12,16 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from hudi_format._lazy import compiled_parts
 from hudi_format.arrow.text_buffers import TextBuffers, text_buffers, text_chunks
 from hudi_index.hashing._crc import crc32_of
 
-try:
+with compiled_parts():
     from hudi_index.hashing import _java
-except ImportError as e:
-    raise ImportError(
-        "hudi_index.hashing._java, a compiled part of hudi-index, is missing; install a wheel, or build it "
-        "in a checkout: cd packages/hudi-index && python setup.py build_ext --inplace"
-    ) from e
 
 
 def java_hash(array: pa.Array | pa.ChunkedArray) -> pa.Int32Array:

@@ -13,15 +13,11 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
+from hudi_format._lazy import compiled_parts
 from hudi_format.arrow.text_buffers import text_buffers, text_chunks
 
-try:
+with compiled_parts():
     from hudi_index.hashing import _xxhash
-except ImportError as e:
-    raise ImportError(
-        "hudi_index.hashing._xxhash, a compiled part of hudi-index, is missing; install a wheel, or build it "
-        "in a checkout: cd packages/hudi-index && python setup.py build_ext --inplace"
-    ) from e
 
 # Java's int 0xdabadaba, which becomes a long with its sign.
 SEED = 0xFFFFFFFF_DABADABA

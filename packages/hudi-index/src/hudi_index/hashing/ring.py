@@ -10,16 +10,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from hudi_format._lazy import compiled_parts
 from hudi_format.arrow.text_buffers import text_buffers, text_chunks
 from hudi_index.hashing.java import field_names
 
-try:
+with compiled_parts():
     from hudi_index.hashing import _ring
-except ImportError as e:
-    raise ImportError(
-        "hudi_index.hashing._ring, a compiled part of hudi-index, is missing; install a wheel, or build it "
-        "in a checkout: cd packages/hudi-index && python setup.py build_ext --inplace"
-    ) from e
 
 
 def ring_hashes(keys: pa.Array | pa.ChunkedArray, fields: str | Sequence[str]) -> pa.Int32Array:
