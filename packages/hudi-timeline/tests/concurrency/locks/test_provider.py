@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from hudi_format.errors import LockError
+from hudi_format.errors import LockError, StorageError
 from hudi_timeline.concurrency.locks.file_system import FileSystemLock
 from hudi_timeline.concurrency.locks.local import LocalLock
 from hudi_timeline.concurrency.locks.provider import InProcessLock, TableLock, hold
@@ -114,6 +114,31 @@ def test_an_exception_in_the_block_frees_the_lock(storage):
         raise KeyError
     with hold(lock):
         pass
+
+
+@pytest.mark.parametrize(
+    "error", [StorageError("no answer"), OSError("no answer"), RuntimeError("no answer")]
+)
+def test_a_lock_that_cannot_be_given_back_leaves_what_was_done_under_it_done(storage, caplog, error):
+    class NoAnswer(FileSystemLock):
+        def release(self):
+            if failing:
+                raise error
+            super().release()
+
+    failing = True
+    lock = NoAnswer(storage)
+    with hold(lock):
+        pass
+    assert [r.message for r in caplog.records if lock.name in r.message and "no answer" in r.message]
+    with pytest.raises(KeyError), hold(other := NoAnswer(storage, "elsewhere")):
+        raise KeyError
+    # This process tries it again when it takes a lock next, be it the same one.
+    failing = False
+    with hold(lock):
+        lock.verify()
+    assert not lock.holder()
+    assert not other.holder()
 
 
 def test_the_lock_of_a_table_waits_as_long_as_its_options_say(storage):

@@ -3,6 +3,7 @@
 import sys
 from importlib import import_module
 
+import pyarrow as pa
 import pytest
 
 from hudi_format.errors import (
@@ -12,7 +13,7 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.storage.open import open_storage
-from hudi_timeline import table_config
+from hudi_timeline import HudiTable, table_config
 from hudi_timeline.concurrency.locks.file_system import FileSystemLock
 from hudi_timeline.concurrency.locks.local import LocalLock
 from hudi_timeline.concurrency.locks.provider import InProcessLock, hold
@@ -148,6 +149,15 @@ class Own:
         return ""
 
 
+class NotGivenBack(Own):
+    fails = True
+
+    def release(self):
+        super().release()
+        if self.fails:
+            raise ConnectionError("the server has gone")
+
+
 class NoLock:
     def __init__(self, uri, options):
         pass
@@ -177,3 +187,14 @@ def test_a_lock_of_the_users_own_is_that_of_a_write(storage, own):
         lock_of(storage, parse_transaction_options({PROVIDER: f"{own}:NoLock"}))
     with pytest.raises(InvalidOptionError, match="Nothing"):
         lock_of(storage, parse_transaction_options({PROVIDER: f"{own}:Nothing"}))
+
+
+def test_a_write_is_not_taken_for_failed_where_a_lock_of_the_users_own_cannot_be_given_back(tmp_path, own):
+    rows = pa.table({"k": ["a"], "n": [1]})
+    lock = {PROVIDER: f"{own}:NotGivenBack"}
+    table = HudiTable.create(tmp_path / "t", rows.schema, name="t", record_keys="k")
+    for _ in range(2):
+        assert table.insert(rows, options=lock).instant
+    import_module(own).NotGivenBack.fails = False
+    assert table.insert(rows, options=lock).instant
+    assert table.count() == 3

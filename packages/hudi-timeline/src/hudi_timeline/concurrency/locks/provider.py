@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from hudi_format.errors import HudiError, LockError
+from hudi_format.errors import LockError
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks.holding import Holding
@@ -120,6 +120,16 @@ def hold(
         except KeyboardInterrupt:
             _give_back(held)
             raise
+        except Exception as e:  # noqa: BLE001 - a class of the user's raises anything
+            # What was done under the lock stays done: a commit that is published must not be taken for one that
+            # failed.  It is tried again when this process takes a lock next.
+            log.warning("%s could not be given back: %s: %s", lock.name, type(e).__name__, e)
+            _held.pop(id(held), None)
+            for key, older in list(_held.items()):
+                if older[0].name == lock.name and older[1].is_over:
+                    _held.pop(key, None)  # it has gone, as this one was taken since
+            unreleased = (lock, RunningCall(None), held[2])
+            _held[id(unreleased)] = unreleased
 
 
 def _wait(lock: Lock, wait_ms: int, clock: Callable[[], float], pause: Callable[[float], None]) -> bool:
@@ -176,12 +186,12 @@ class TableLock:
 
 
 def give_back_abandoned() -> None:
-    """Release locks of this process whose blocks were interrupted before the release."""
+    """Release locks of this process whose blocks ended without it, by an interrupt or an error."""
     for held in list(_held.values()):
         if held[1].is_over:
             try:
                 _give_back(held)
-            except (HudiError, OSError) as e:
+            except Exception as e:  # noqa: BLE001 - a class of the user's raises anything
                 log.warning("%s could not be given back: %s", held[0].name, e)
 
 
