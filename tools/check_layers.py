@@ -94,7 +94,7 @@ WIDER = {
 # Modules of more lines: how many, and why they are one.
 LONGER = {
     "hudi_timeline/table.py": (
-        969,
+        974,
         "one class without mixins (test_table.py), whose methods are one call each",
     ),
 }

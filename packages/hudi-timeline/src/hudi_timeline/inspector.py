@@ -8,8 +8,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from functools import wraps
-from typing import ParamSpec, TypeVar
 
 import pyarrow as pa
 
@@ -22,7 +20,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.key_observer import BLOOM, MAX_KEY, MIN_KEY, TYPE_CODE
 from hudi_timeline.file_system_view.base_files import base_files
 from hudi_timeline.file_system_view.file_slices import every_slice, newest_slices
-from hudi_timeline.file_system_view.outlived_snapshot import looked_again
+from hudi_timeline.file_system_view.outlived_snapshot import looks_again
 from hudi_timeline.file_system_view.partition_values import partition_columns, path_values
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, load_snapshot, open_snapshot
 from hudi_timeline.reading.stability import open_writes
@@ -116,20 +114,6 @@ STATS = pa.schema(
 def _total(numbers: Iterable[int]) -> int:
     """Sum with Java's 64-bit overflow."""
     return (sum(numbers) + (1 << 63)) % (1 << 64) - (1 << 63)
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def _looks_again(look: Callable[P, T]) -> Callable[P, T]:
-    """A look at the newest state, repeated where files of it go meanwhile."""
-
-    @wraps(look)
-    def looks(*args: P.args, **kwargs: P.kwargs) -> T:
-        return looked_again(lambda: look(*args, **kwargs))
-
-    return looks
 
 
 class Inspector:
@@ -311,7 +295,7 @@ class Inspector:
         ]
         return table_of(rows, COMMIT_FILES)
 
-    @_looks_again
+    @looks_again
     def average_record_size(self, instant: str | None = None) -> float | None:
         """Average bytes per row in a write; None where unknown.
 
@@ -364,7 +348,7 @@ class Inspector:
         ]
         return table_of(rows, TIMELINE)
 
-    @_looks_again
+    @looks_again
     def files(self) -> pa.Table:
         """Files of the newest snapshot, `kind` "base" or "log" (columns: FILES)."""
         rows = [
@@ -375,7 +359,7 @@ class Inspector:
         columns = list(zip(*rows, strict=True)) or [()] * len(FILES)
         return pa.table([column_of(c, t) for c, t in zip(columns, FILES.types, strict=True)], schema=FILES)
 
-    @_looks_again
+    @looks_again
     def file_slices(self) -> pa.Table:
         """All file slices in the table's folders, of every instant (columns: FILE_SLICES).
 
@@ -410,7 +394,7 @@ class Inspector:
             )
         return table_of(rows, FILE_SLICES)
 
-    @_looks_again
+    @looks_again
     def buckets(self) -> pa.Table:
         """Buckets of the table's bucket index: partition, number, file group and size.
 
@@ -421,7 +405,7 @@ class Inspector:
 
         return bucket_table(self._snapshot())
 
-    @_looks_again
+    @looks_again
     def partitions(self) -> pa.Table:
         """Partitions: path, partition values, files, bytes, newest instant.
 
@@ -441,7 +425,7 @@ class Inspector:
         newest = [max((i for _, i in f), default=None) for f in of]
         return table.append_column("newest_instant", texts(newest))
 
-    @_looks_again
+    @looks_again
     def stats(self, partitions: Iterable[str] | None = None) -> pa.Table:
         """Footer statistics of the newest base files (columns: STATS).
 

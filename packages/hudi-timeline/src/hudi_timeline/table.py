@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from hudi_format.storage.open import Storage, open_storage, without_hadoop_options
 from hudi_timeline import feature_gate
+from hudi_timeline.file_system_view.outlived_snapshot import looks_again
 from hudi_timeline.file_system_view.snapshot import CommitCache, load_both, open_snapshot
 from hudi_timeline.options.read_config import SNAPSHOT
 from hudi_timeline.options.user_options import as_options, call_options, with_waiting
@@ -307,18 +308,22 @@ class HudiTable:
         """Completed writes of the active timeline, newest first, with their statistics."""
         return self.inspect.history(limit)
 
+    @looks_again
     def head(self, n: int = 5) -> pa.Table:
         """Some rows: `read().head(n)`."""
         return self.read().head(n)
 
+    @looks_again
     def count(self, filter: Filter = None) -> int:
         """Number of rows: `read(filter=filter).count()`."""
         return self.read(filter=filter).count()
 
+    @looks_again
     def to_pandas(self, columns: Columns = None, filter: Filter = None) -> pandas.DataFrame:
         """Rows as a pandas frame: `read(columns, filter).to_pandas()`."""
         return self.read(columns, filter).to_pandas()
 
+    @looks_again
     def to_polars(self, columns: Columns = None, filter: Filter = None) -> polars.DataFrame:
         """Rows as a Polars frame: `read(columns, filter).to_polars()`."""
         return self.read(columns, filter).to_polars()

@@ -457,3 +457,28 @@ def test_traces_of_keys_are_looked_for_again_where_files_went_meanwhile(kind, ev
     report = Act(lambda t: t.erasure_report(["b"]), name="report")
     for found in preemptions(Case({"one": [report], "two": [event]}, kind), "one", deep=False):
         assert [d.error for d in found.outcome.done if d.actor == "one"] == [None]
+
+
+LOOKS = {
+    "count": lambda t: t.count(),
+    "head": lambda t: t.head(1),
+    "compaction_status": lambda t: t.compaction_status(),
+    "clean": lambda t: t.clean(dry_run=True, options={"hoodie.cleaner.commits.retained": "1"}),
+    "compact": lambda t: t.compact(dry_run=True),
+    "log_compact": lambda t: t.log_compact(
+        dry_run=True, options={"hoodie.log.compaction.blocks.threshold": "2"}
+    ),
+    "deduplicate": lambda t: t.deduplicate(dry_run=True),
+    "resize": lambda t: t.resize_buckets(8, dry_run=True, options={"hoodie.index.type": "BUCKET"}),
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+@pytest.mark.parametrize("event", ["erase", "restore"])
+@pytest.mark.sampled(6)
+def test_what_holds_no_lock_and_gives_one_answer_is_asked_again_where_files_went_meanwhile(name, event):
+    look = Act(LOOKS[name], name=name)
+    for found in preemptions(
+        Case({"one": [look], "two": [event]}, "MERGE_ON_READ", index="SIMPLE"), "one", deep=False
+    ):
+        assert [d.error for d in found.outcome.done if d.actor == "one"] == [None]

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from functools import cache
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from functools import cache, wraps
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
 from hudi_format.errors import CorruptFileError, StaleSnapshotError
 from hudi_format.file_names import parse_base_file, parse_log_file
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hudi_timeline.file_system_view.snapshot import CommittedFileGroups, TableSnapshot
     from hudi_timeline.timeline.action_metadata import Action
 
+P = ParamSpec("P")
 T = TypeVar("T")
 LOOKS = 3
 """How often a state that was cleaned or undone while it was read is looked at anew."""
@@ -59,6 +60,16 @@ def looked_again(look: Callable[[], T]) -> T:
         with suppress(StaleSnapshotError):
             return look()
     return look()
+
+
+def looks_again(look: Callable[P, T]) -> Callable[P, T]:
+    """A function that looks at the newest state, by `looked_again`."""
+
+    @wraps(look)
+    def looks(*args: P.args, **kwargs: P.kwargs) -> T:
+        return looked_again(lambda: look(*args, **kwargs))
+
+    return looks
 
 
 def refuse_outlived(

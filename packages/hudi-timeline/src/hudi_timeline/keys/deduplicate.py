@@ -51,7 +51,7 @@ from hudi_timeline.options.compaction_config import CompactionConfig, parse_comp
 from hudi_timeline.options.service_options import DedupeType
 from hudi_timeline.services.compaction.compaction_executor import HARMED
 from hudi_timeline.services.compaction.slice_tasks import CompactionTask, make_tasks, stored_schema_text
-from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.services.table_service import ServiceContext, dry_run_looks_again
 from hudi_timeline.timeline.instant import COMMIT, DELTA_COMMIT, INFLIGHT, instant_path
 from hudi_timeline.transaction.transaction import Transaction, begin_transaction
 
@@ -80,6 +80,7 @@ class DedupeResult(HtmlView):
     instant: str = ""
 
 
+@dry_run_looks_again
 def deduplicate(
     context: ServiceContext,
     partitions: str | Sequence[str] | None = None,

@@ -51,7 +51,7 @@ from hudi_timeline.services.pending_cleans import (
     publish_metadata,
 )
 from hudi_timeline.services.savepoints import savepointed_files
-from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.services.table_service import ServiceContext, dry_run_looks_again
 from hudi_timeline.timeline.action_metadata import CleanPlan
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.instant import (
@@ -131,6 +131,7 @@ def _clock(context: ServiceContext, now: Callable[[], float]) -> datetime:
     return datetime.fromtimestamp(now(), zone_of(context.table.timezone)).replace(tzinfo=None)
 
 
+@dry_run_looks_again
 def clean(
     context: ServiceContext,
     config: ServiceConfig | None = None,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from datetime import date
 
-from hudi_format.errors import ConcurrentWriterError, InstantNotFoundError, MissingFileError, OptionError
+from hudi_format.errors import ConcurrentWriterError, InstantNotFoundError, OptionError, StaleSnapshotError
 from hudi_format.model import join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import FileInfo, Storage
@@ -24,7 +24,7 @@ from hudi_timeline.file_system_view.file_slices import SliceBuilder, newest_slic
 from hudi_timeline.file_system_view.listing import list_table
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.services.pending_cleans import last_clean, planned_names, take_back
-from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.services.table_service import ServiceContext, dry_run_looks_again
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.archived_timeline import archived_write_between
@@ -54,7 +54,7 @@ def savepointed_files(storage: Storage, timeline: Timeline) -> set[tuple[str, st
     """(partition, file name) of every savepointed file.
 
     Raises:
-        CorruptFileError, MissingFileError: a savepoint that cannot be read; nothing may be deleted then.
+        CorruptFileError, StaleSnapshotError: a savepoint that cannot be read; nothing may be deleted then.
     """
     kept: set[tuple[str, str]] = set()
     for savepoint in (i for i in timeline.of(SAVEPOINT) if i.completed):
@@ -62,7 +62,7 @@ def savepointed_files(storage: Storage, timeline: Timeline) -> set[tuple[str, st
         try:
             record = avro_files.read_record(storage, "HoodieSavepointMetadata", path, at)
         except FileNotFoundError:
-            raise MissingFileError(
+            raise StaleSnapshotError(
                 "the savepoint's file is missing",
                 table=storage.uri,
                 instant=at,
@@ -112,6 +112,7 @@ def commit_of(snapshot: TableSnapshot, given: str | date | Committed) -> str:
     return found
 
 
+@dry_run_looks_again
 def save(
     context: ServiceContext,
     instant: str | date | Committed | None = None,

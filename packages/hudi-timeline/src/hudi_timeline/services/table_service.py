@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
-from hudi_format.errors import InvalidOptionError
+from hudi_format.errors import InvalidOptionError, StaleSnapshotError
 from hudi_format.storage.open import as_durable_as_asked
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import feature_gate, metadata_config, table_config
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks.select import lock_of
+from hudi_timeline.file_system_view.outlived_snapshot import looked_again
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.metadata_table import upkeep
 from hudi_timeline.options.service_config import ServiceConfig, parse_service_options
@@ -34,6 +37,29 @@ def check_mode(mode: str) -> None:
         raise InvalidOptionError(
             f"mode={mode!r} is unknown", remedy=f"use {', '.join(map(repr, MODES[:-1]))} or {BOTH!r}."
         )
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def dry_run_looks_again(
+    service: Callable[Concatenate[ServiceContext, P], T],
+) -> Callable[Concatenate[ServiceContext, P], T]:
+    """A service whose dry runs, which hold no lock, go by `looked_again`."""
+
+    @wraps(service)
+    def run(context: ServiceContext, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        def look() -> T:
+            try:
+                return service(context, *args, **kwargs)
+            except StaleSnapshotError:
+                context.forget()
+                raise
+
+        return looked_again(look) if kwargs.get("dry_run") else service(context, *args, **kwargs)
+
+    return run
 
 
 class ServiceContext:
@@ -101,6 +127,10 @@ class ServiceContext:
     def look(self) -> TableSnapshot:
         """Current snapshot; for a dry run, the one that passed its checks."""
         return self._seen or load_snapshot(self.storage, self.table)
+
+    def forget(self) -> None:
+        """Let the next look be at what the table is then."""
+        self._seen = None
 
     @contextmanager
     def locked(

@@ -43,7 +43,14 @@ from hudi_timeline.services.buckets.pending_resizes import (
 from hudi_timeline.services.buckets.resize_plan import ResizePlan, make_resize_plan
 from hudi_timeline.services.buckets.resize_tasks import Runner, make_resize_tasks, run_on_threads
 from hudi_timeline.services.compaction.slice_tasks import stored_schema_text
-from hudi_timeline.services.table_service import BOTH, EXECUTE, SCHEDULE, ServiceContext, check_mode
+from hudi_timeline.services.table_service import (
+    BOTH,
+    EXECUTE,
+    SCHEDULE,
+    ServiceContext,
+    check_mode,
+    dry_run_looks_again,
+)
 from hudi_timeline.table_config import INDEX
 from hudi_timeline.timeline.commit_metadata import COMPACT, CommitMetadata
 from hudi_timeline.timeline.instant import REPLACE_COMMIT
@@ -83,6 +90,7 @@ class ResizeResult:
         return f"ResizeResult({done}; {self.plan!r}; {self.seconds:.2f} s)"
 
 
+@dry_run_looks_again
 def resize(
     context: ServiceContext,
     config: ResizeConfig | None = None,

@@ -26,6 +26,7 @@ from hudi_timeline.concurrency.precedence import Precedence
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.listing import list_partition_files
+from hudi_timeline.file_system_view.outlived_snapshot import looks_again
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.compaction_config import CompactionConfig, parse_compaction_options
 from hudi_timeline.options.transaction_options import HIGH, OVERLAPPING
@@ -50,7 +51,14 @@ from hudi_timeline.services.compaction.slice_tasks import (
     stored_schema_text,
 )
 from hudi_timeline.services.compaction.status import CompactionStatus, compaction_status
-from hudi_timeline.services.table_service import BOTH, EXECUTE, SCHEDULE, ServiceContext, check_mode
+from hudi_timeline.services.table_service import (
+    BOTH,
+    EXECUTE,
+    SCHEDULE,
+    ServiceContext,
+    check_mode,
+    dry_run_looks_again,
+)
 from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan
 from hudi_timeline.timeline.instant import COMPACTION, INFLIGHT, Instant, zone_of
 from hudi_timeline.timeline.instant_generator import request_instant
@@ -108,6 +116,7 @@ class CompactionResult(HtmlView):
         return f"CompactionResult({planned}{why}; {ran}; {self.seconds:.2f} s)"
 
 
+@dry_run_looks_again
 def compact(
     context: ServiceContext,
     config: CompactionConfig | None = None,
@@ -176,6 +185,7 @@ def compact(
     return result
 
 
+@looks_again
 def status(
     context: ServiceContext, config: CompactionConfig | None = None, *, now: Callable[[], float] = time.time
 ) -> CompactionStatus:

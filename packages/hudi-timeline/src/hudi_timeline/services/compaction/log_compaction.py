@@ -69,7 +69,14 @@ from hudi_timeline.services.compaction.slice_tasks import (
     run_on_threads,
     stored_schema_text,
 )
-from hudi_timeline.services.table_service import BOTH, EXECUTE, SCHEDULE, ServiceContext, check_mode
+from hudi_timeline.services.table_service import (
+    BOTH,
+    EXECUTE,
+    SCHEDULE,
+    ServiceContext,
+    check_mode,
+    dry_run_looks_again,
+)
 from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan, CompactionStrategy
 from hudi_timeline.timeline.instant import (
     INFLIGHT,
@@ -99,6 +106,7 @@ class _LogExecution(PlanExecution):
     operations: tuple[CompactionOperation, ...]
 
 
+@dry_run_looks_again
 def log_compact(
     context: ServiceContext,
     config: CompactionConfig | None = None,
@@ -182,7 +190,8 @@ def make_log_compaction_plan(snapshot: TableSnapshot, config: CompactionConfig) 
         for s in newest_slices(snapshot, snapshot.listing().files)
         if s.log_files and (s.partition, s.file_id) not in reserved
     ]
-    counts = on_threads(storage, lambda s: count_blocks(storage, s, merge), slices)
+    with snapshot.of_its_state():
+        counts = [*on_threads(storage, lambda s: count_blocks(storage, s, merge), slices)]
     chosen = [s for s, blocks in zip(slices, counts, strict=True) if blocks >= config.log_compact_blocks]
     return CompactionPlan(
         tuple(operation_of(s, config) for s in chosen),

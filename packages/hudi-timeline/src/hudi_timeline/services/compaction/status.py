@@ -52,6 +52,7 @@ def compaction_status(snapshot: TableSnapshot, config: CompactionConfig, now: da
 
     Raises:
         CorruptFileError, MissingFileError: a committed file is not there, or a pending plan cannot be read.
+        StaleSnapshotError: files were cleaned, or commits undone, since the snapshot was opened.
     """
     slices = [s for s in newest_slices(snapshot) if s.log_files]
     logs = [f for s in slices for f in s.log_files]
@@ -81,6 +82,6 @@ def _instants(snapshot: TableSnapshot, logs: list[LogFile]) -> set[str]:
     found = {t for times in known.values() for t in times}
     for file in logs:
         if file.path not in known:
-            with LogFileReader.open(snapshot.storage, file.path) as reader:
+            with snapshot.of_its_state(), LogFileReader.open(snapshot.storage, file.path) as reader:
                 found |= {b.instant for b in reader.blocks if b.instant in visible}
     return found
