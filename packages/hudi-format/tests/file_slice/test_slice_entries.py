@@ -29,11 +29,9 @@ def read(storage, found, merge):
     everything = Everything()
     with SliceLog(storage, found.log_files, merge.scope) as log:
         parts = SliceEntries(merge, SCHEMA, log.blocks)
-        records = parts.records(0, everything)
-        for block in log.blocks:
-            parts.add(block, log.content(block))
+        parts.records(found.log_files, everything)
         with pytest.raises(StopIteration):
-            records.seal()
+            parts.add_all(log, storage.uri)
     return everything.entries, parts
 
 

@@ -385,20 +385,17 @@ def _placed(error: HudiError, wanted: BaseFileRead) -> HudiError:
 
 def over_base(
     records: LogRecords,
-    base: Iterable[pa.Table],
+    base: BaseFileRead,
+    rows: Iterable[pa.Table],
     keys: Callable[[], Iterable[pa.Table]],
     step: Callable[[pa.Table], Result],
-    *,
-    table: str,
-    file: str,
 ) -> Iterator[Result]:
-    """Results of a step over the base rows, part by part, in their order.
+    """Results of a step over the rows of a base file, part by part, in their order.
 
     Args:
         keys: gives the same base rows once more with `SliceMerge.key_columns` alone; it is called before the
             base is read, where the records went to disk.
         step: looks the records of some base rows up.
-        table, file: which table and base file, for errors.
 
     Raises:
         CorruptFileError: a base row has no record key, and there are records.
@@ -406,26 +403,9 @@ def over_base(
     try:
         if records.spilled:
             records.meet(keys() if records.merges else ())
-        for part in base:
+        for part in rows:
             # What meets a batch may be wider than the batch.
             for start in range(0, max(1, part.num_rows), records.rows_at_once):
                 yield step(part.slice(start, records.rows_at_once))
     except CorruptFileError as e:  # of a file that is named, but where the rows are at fault
-        raise e.at(table=table, file=file) from e.__cause__
-
-
-def merge_base(
-    records: LogRecords,
-    base: Iterable[pa.Table],
-    keys: Callable[[], Iterable[pa.Table]],
-    *,
-    table: str,
-    file: str,
-) -> Iterator[pa.Table]:
-    """The merged rows: base rows in parts, then records without a base row; as `over_base`.
-
-    Closes `records`.
-    """
-    with records:
-        yield from over_base(records, base, keys, records.merged, table=table, file=file)
-        yield from records.rest()
+        raise e.at(table=base.storage.uri, file=base.path) from e.__cause__

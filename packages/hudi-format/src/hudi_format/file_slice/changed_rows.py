@@ -13,9 +13,8 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from hudi_format.errors import HudiError
 from hudi_format.file_slice.base_rows import BATCH_ROWS, BaseFileRead, Result, over_base
-from hudi_format.file_slice.reader import LogRecords, SliceMerge, stored_rows
+from hudi_format.file_slice.reader import LogRecords, SliceMerge, keys_of, log_records, stored_rows
 from hudi_format.log.corruption import CommittedRange
 from hudi_format.model import LogFile
 
@@ -39,7 +38,7 @@ def changed_positions(
         as `hudi_format.file_slice.reader.merged_rows`.
     """
     found, position = [np.zeros(0, np.int64)], 0
-    with _records(replace(base, schema=merge.deciding(base.schema)), logs, merge, committed) as records:
+    with log_records(replace(base, schema=merge.deciding(base.schema)), logs, merge, committed) as records:
 
         def step(part: pa.Table) -> tuple[int, np.ndarray]:
             return part.num_rows, records.changed(part)
@@ -64,21 +63,9 @@ def changed_rows(
     record replaces a row whole.
     """
     schema = merge.compared(base.schema) if merge.whole_records else base.schema
-    with _records(base, logs, merge, committed) as records:
+    with log_records(base, logs, merge, committed) as records:
         yield from _over(base, merge, records, schema, records.replacements, batch_rows)
         yield from records.rest()
-
-
-def _records(
-    base: BaseFileRead,
-    logs: Sequence[LogFile],
-    merge: SliceMerge,
-    committed: Mapping[str, Sequence[CommittedRange]] | None,
-) -> LogRecords:
-    try:
-        return LogRecords(base.storage, logs, merge, base.schema, committed=committed)
-    except HudiError as e:
-        raise e.at(table=base.storage.uri, instant=base.instant) from e.__cause__
 
 
 def _over(
@@ -90,7 +77,6 @@ def _over(
     batch_rows: int,
 ) -> Iterator[Result]:
     """Results of a step over the base rows, in columns of `schema`."""
-    keys = pa.schema([base.schema.field(n) for n in merge.key_columns])
     rows = stored_rows(replace(base, schema=schema), (), None, batch_rows)
-    again = functools.partial(stored_rows, replace(base, schema=keys), (), None, batch_rows)
-    yield from over_base(records, rows, again, step, table=base.storage.uri, file=base.path)
+    again = functools.partial(stored_rows, keys_of(base, merge), (), None, batch_rows)
+    yield from over_base(records, base, rows, again, step)

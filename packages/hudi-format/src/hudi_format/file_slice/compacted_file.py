@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from hudi_format.file_slice.base_rows import BaseFileRead
 from hudi_format.file_slice.kept_groups import KeptGroups
-from hudi_format.file_slice.reader import MergedPart, SliceMerge, merged_by_group
+from hudi_format.file_slice.reader import MergedPart, SliceMerge, base_of, merged_by_group
 from hudi_format.file_slice.writer import FileSpec
 from hudi_format.log.corruption import CommittedRange
 from hudi_format.merge.log_records import MergeCounts
@@ -93,13 +93,13 @@ def compact_slice(
     spec, old = compaction.spec, compaction.slice.base_file
     counts = MergeCounts()
 
-    def counted(found: MergeCounts) -> None:
+    def counted(read: MergeCounts) -> None:
         nonlocal counts
-        counts = found
+        counts = read
 
-    parts = (
-        p for p in _parts(storage, compaction, counted, change) if p.after.num_rows or p.before is not None
-    )
+    found = merged_parts(storage, compaction, counted)
+    changed = (replace(p, after=change(p.after)) for p in found)
+    parts = (p for p in changed if p.after.num_rows or p.before is not None)
     first = list(islice(parts, 1))
     if not first and old is None and not even_if_empty:
         return None
@@ -135,50 +135,22 @@ def compact_slice(
         scan_time_ms=int((scanned - began) * 1000),
         upsert_time_ms=0 if old is None else took_ms,
         create_time_ms=took_ms if old is None else 0,
-        extra={
-            "totalLogRecords": counts.records,
-            "totalLogFilesCompacted": len(compaction.slice.log_files),
-            "totalLogSizeCompacted": sum(max(f.size, 0) for f in compaction.slice.log_files),
-            "totalUpdatedRecordsCompacted": counts.keys,
-            "totalLogBlocks": counts.blocks + counts.rolled_back,
-            "totalCorruptLogBlock": counts.corrupt,
-            "totalRollbackBlocks": counts.rolled_back,
-        },
+        extra=counts.totals(compaction.slice.log_files),
     )
 
 
 def _base(storage: Storage, compaction: SliceCompaction) -> BaseFileRead:
-    file, merge = compaction.slice.base_file, compaction.merge
-    instant = compaction.slice.base_instant if file is None else file.instant
-    return BaseFileRead(
-        storage,
-        "" if file is None else file.path,
-        merge.merge_schema(compaction.table, compaction.table),
-        instant=instant,
-        reading=merge.evolution.reading(instant) if merge.evolution and file is not None else None,
-        nested_digits=merge.float_digits,
-    )
+    merge = compaction.merge
+    schema = merge.merge_schema(compaction.table, compaction.table)
+    return base_of(storage, compaction.slice, merge, schema)
 
 
-def _parts(
-    storage: Storage,
-    compaction: SliceCompaction,
-    counted: Callable[[MergeCounts], None],
-    change: Callable[[pa.Table], pa.Table],
+def merged_parts(
+    storage: Storage, compaction: SliceCompaction, counted: Callable[[MergeCounts], None] | None = None
 ) -> Iterator[MergedPart]:
-    base = _base(storage, compaction)
-    found = merged_by_group(
-        base, compaction.slice.log_files, compaction.merge, committed=compaction.committed, counted=counted
-    )
-    for part in found:
-        yield replace(part, after=change(part.after))
-
-
-def slice_rows(
-    storage: Storage, compaction: SliceCompaction, counted: Callable[[MergeCounts], None]
-) -> Iterator[pa.Table]:
-    """The merged rows of a slice, part by part; errors as `compact_slice`."""
-    return (p.after for p in _parts(storage, compaction, counted, _unchanged))
+    """The merged rows of a slice; errors as `compact_slice`."""
+    base, logs = _base(storage, compaction), compaction.slice.log_files
+    return merged_by_group(base, logs, compaction.merge, committed=compaction.committed, counted=counted)
 
 
 @contextmanager
@@ -224,4 +196,4 @@ def as_stored(rows: pa.Table, spec: FileSpec) -> pa.Table:
     return pa.table([*columns, *data], names=[*META_COLUMNS, *spec.schema.names])
 
 
-__all__ = ["SliceCompaction", "as_stored", "compact_slice", "slice_rows"]
+__all__ = ["SliceCompaction", "as_stored", "compact_slice", "merged_parts"]

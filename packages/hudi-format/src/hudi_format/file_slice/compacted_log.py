@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from hudi_format.errors import HudiError, UnsupportedError
+from hudi_format.errors import UnsupportedError
 from hudi_format.file_slice.reader import SliceMerge
-from hudi_format.file_slice.slice_entries import SliceEntries, compares
+from hudi_format.file_slice.slice_entries import SliceEntries, compares, open_log
 from hudi_format.log.block import BlockType, HeaderKey
 from hudi_format.log.corruption import CommittedRange
 from hudi_format.log.scanner import SliceLog
@@ -108,11 +108,9 @@ def compact_log(
     merge = compaction.merge
     refuse_merge(merge, storage.uri)
     schema = merge.merge_schema(compaction.table, compaction.table)
-    expected = 2 * sum(max(f.size, 0) for f in compaction.slice.log_files)
-    in_ranges = merge.limit is not None and expected > merge.limit.held
     resolver = _EveryKey(merge.rule, logged=True, ordered=compares(merge))
     files = compaction.slice.log_files
-    with SliceLog(storage, files, merge.scope, committed=compaction.committed, in_ranges=in_ranges) as log:
+    with open_log(storage, files, merge, compaction.committed) as log:
         parts = SliceEntries(merge, schema, log.blocks)
         if parts.partial:
             raise UnsupportedError(
@@ -120,14 +118,8 @@ def compact_log(
                 table=storage.uri,
                 remedy="compact the table instead.",
             )
-        with parts.records(expected, resolver) as records:
-            for block in log.blocks:
-                try:
-                    parts.add(block, log.content(block))
-                except HudiError as e:
-                    raise block.placed(e).at(table=storage.uri) from e.__cause__
-            records.seal()
-            counts = parts.counts(log.ordered, records.keys)
+        with parts.records(files, resolver) as records:
+            counts = parts.add_all(log, storage.uri)
             records.meet(())
             scanned = time.monotonic()
             # Newest first, as in Apache Hudi's headers.
@@ -242,13 +234,7 @@ def _stat(
         scan_time_ms=int(scan * 1000),
         upsert_time_ms=int(upsert * 1000),
         extra={
-            "totalLogRecords": counts.records,
-            "totalLogFilesCompacted": len(found.log_files),
-            "totalLogSizeCompacted": sum(max(f.size, 0) for f in found.log_files),
-            "totalUpdatedRecordsCompacted": counts.keys,
-            "totalLogBlocks": counts.blocks + counts.rolled_back,
-            "totalCorruptLogBlock": counts.corrupt,
-            "totalRollbackBlocks": counts.rolled_back,
+            **counts.totals(found.log_files),
             "logVersion": written.file.version,
             "logOffset": 0,
             "baseFile": "" if found.base_file is None else found.base_file.name,

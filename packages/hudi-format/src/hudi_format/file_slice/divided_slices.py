@@ -16,9 +16,8 @@ from contextlib import ExitStack
 import numpy as np
 import pyarrow as pa
 
-from hudi_format.file_slice.compacted_file import SliceCompaction, as_stored, slice_rows
+from hudi_format.file_slice.compacted_file import SliceCompaction, as_stored, merged_parts
 from hudi_format.file_slice.writer import FileSpec
-from hudi_format.merge.log_records import MergeCounts
 from hudi_format.model import WriteStat
 from hudi_format.parquet.layout import KeyObserver
 from hudi_format.parquet.writer import BaseFileWriter
@@ -74,12 +73,12 @@ def divide_slices(
             return open_files[number][0]
 
         for source in sources:
-            for part in slice_rows(storage, source, _uncounted):
-                if not part.num_rows:
+            for part in merged_parts(storage, source):
+                if not part.after.num_rows:
                     continue
-                numbers = route(part)
+                numbers = route(part.after)
                 for number in np.unique(numbers).tolist():
-                    rows = part if len(specs) == 1 else part.filter(pa.array(numbers == number))
+                    rows = part.after if len(specs) == 1 else part.after.filter(pa.array(numbers == number))
                     writer_of(number).write(as_stored(rows, specs[number]))
         sizes = {}
         for number, (writer, guard) in sorted(open_files.items()):
@@ -100,10 +99,6 @@ def divide_slices(
         )
         for number, size in sizes.items()
     ]
-
-
-def _uncounted(_: MergeCounts) -> None:
-    return
 
 
 __all__ = ["Route", "divide_slices"]

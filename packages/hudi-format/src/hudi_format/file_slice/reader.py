@@ -26,11 +26,11 @@ from hudi_format.errors import (
     MissingColumnError,
 )
 from hudi_format.file_slice.base_file import open_other
-from hudi_format.file_slice.base_rows import BATCH_ROWS, BaseFileRead, BaseFileReader, merge_base, over_base
-from hudi_format.file_slice.slice_entries import SliceEntries
+from hudi_format.file_slice.base_rows import BATCH_ROWS, BaseFileRead, BaseFileReader, over_base
+from hudi_format.file_slice.slice_entries import SliceEntries, open_log
 from hudi_format.keygen.record_keys import KeySpec, nested_column, record_keys
 from hudi_format.log.corruption import CommittedRange
-from hudi_format.log.scanner import BlockScope, SliceLog
+from hudi_format.log.scanner import BlockScope
 from hudi_format.merge import record_merger
 from hudi_format.merge.log_entries import Patches
 from hudi_format.merge.log_records import MergeCounts
@@ -218,21 +218,11 @@ class LogRecords:
     ) -> None:
         self._merge = merge
         self._schema = schema
-        self.counts = MergeCounts()
-        limit = merge.limit
-        expected = 2 * sum(max(f.size, 0) for f in files)  # encoded records about double when decoded
-        in_ranges = limit is not None and expected > limit.held
-        with SliceLog(storage, files, merge.scope, committed=committed, in_ranges=in_ranges) as log:
+        with open_log(storage, files, merge, committed) as log:
             parts = SliceEntries(merge, schema, log.blocks)
-            self._records = parts.records(expected)
+            self._records = parts.records(files)
             try:
-                for block in log.blocks:
-                    try:
-                        parts.add(block, log.content(block))
-                    except HudiError as e:
-                        raise block.placed(e).at(table=storage.uri) from e.__cause__
-                self._records.seal()
-                self.counts = parts.counts(log.ordered, self._records.keys)
+                self.counts = parts.add_all(log, storage.uri)
             except BaseException:
                 self._records.close()
                 raise
@@ -434,17 +424,11 @@ def read_file_slice(
     wanted = schema if columns is None else pa.schema([schema.field(n) for n in columns])
     if filter is not None:
         _passing(schema.empty_table(), filter)  # a column that is not there is told before anything is read
-    file = file_slice.base_file
-    path, instant = ("", file_slice.base_instant) if file is None else (file.path, file.instant)
-    base = BaseFileRead(
-        storage,
-        path,
-        merge.merge_schema(wanted if filter is None else schema, schema),
-        instant=instant,
-        reading=merge.evolution.reading(instant) if merge.evolution and file is not None else None,
-        nested_digits=merge.float_digits,
-        open_file=None if keys is None else functools.partial(open_other, storage, path, keys=keys),
+    base = base_of(
+        storage, file_slice, merge, merge.merge_schema(wanted if filter is None else schema, schema)
     )
+    if keys is not None:
+        base = replace(base, open_file=functools.partial(open_other, storage, base.path, keys=keys))
     chosen = None if keys is None else pa.array(keys, pa.string())
     pruned = None if filter is None else RowGroupFilter(filter, schema)
     for part in merged_rows(base, file_slice.log_files, merge, committed=committed, filter=pruned):
@@ -478,13 +462,16 @@ def merged_rows(
     Raises:
         as `LogRecords`; MissingFileError, CorruptFileError of the base file too.
     """
-    records = _records(base, logs, merge, committed, counted)
     if filter is not None and logs:
         filter = replace(filter, by=merge.skipped_by)
     handed_on = merge.handed_on(base.schema)
-    rows = stored_rows(base, handed_on, filter, batch_rows)
-    again = functools.partial(stored_rows, _keys_of(base, merge), handed_on, filter, batch_rows)
-    yield from merge_base(records, rows, again, table=base.storage.uri, file=base.path)
+    again = functools.partial(stored_rows, keys_of(base, merge), handed_on, filter, batch_rows)
+    with log_records(base, logs, merge, committed) as records:
+        if counted is not None:
+            counted(records.counts)
+        rows = stored_rows(base, handed_on, filter, batch_rows)
+        yield from over_base(records, base, rows, again, records.merged)
+        yield from records.rest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,9 +492,8 @@ def merged_by_group(
     counted: Callable[[MergeCounts], None] | None = None,
 ) -> Iterator[MergedPart]:
     """The rows of `merged_rows`, by row group of the base file; arguments and errors as there."""
-    records = _records(base, logs, merge, committed, counted)
     handed_on = merge.handed_on(base.schema)
-    again = functools.partial(stored_rows, _keys_of(base, merge), handed_on, None, BATCH_ROWS)
+    again = functools.partial(stored_rows, keys_of(base, merge), handed_on, None, BATCH_ROWS)
     group = -1
 
     def rows() -> Iterator[pa.Table]:
@@ -516,36 +502,44 @@ def merged_by_group(
             group = number
             yield part
 
-    with records:
-        for before, after in over_base(
-            records,
-            rows(),
-            again,
-            lambda part: (part, records.merged(part)),
-            table=base.storage.uri,
-            file=base.path,
-        ):
+    with log_records(base, logs, merge, committed) as records:
+        if counted is not None:
+            counted(records.counts)
+        for before, after in over_base(records, base, rows(), again, lambda p: (p, records.merged(p))):
             yield MergedPart(group, before, after)
         for rest in records.rest():
             yield MergedPart(-1, None, rest)
 
 
-def _records(
+def base_of(storage: Storage, file_slice: FileSlice, merge: SliceMerge, schema: pa.Schema) -> BaseFileRead:
+    """The read of a slice's base file, in the columns that the merge reads."""
+    file = file_slice.base_file
+    instant = file_slice.base_instant if file is None else file.instant
+    return BaseFileRead(
+        storage,
+        "" if file is None else file.path,
+        schema,
+        instant=instant,
+        reading=merge.evolution.reading(instant) if merge.evolution and file is not None else None,
+        nested_digits=merge.float_digits,
+    )
+
+
+def log_records(
     base: BaseFileRead,
     logs: Sequence[LogFile],
     merge: SliceMerge,
     committed: Mapping[str, Sequence[CommittedRange]] | None,
-    counted: Callable[[MergeCounts], None] | None,
 ) -> LogRecords:
+    """Log records for the rows of a base file; errors name its instant."""
     try:
-        records = LogRecords(base.storage, logs, merge, base.schema, committed=committed)
+        return LogRecords(base.storage, logs, merge, base.schema, committed=committed)
     except HudiError as e:
         raise e.at(table=base.storage.uri, instant=base.instant) from e.__cause__
-    (counted or (lambda _: None))(records.counts)
-    return records
 
 
-def _keys_of(base: BaseFileRead, merge: SliceMerge) -> BaseFileRead:
+def keys_of(base: BaseFileRead, merge: SliceMerge) -> BaseFileRead:
+    """The read of a base file's record keys alone."""
     return replace(base, schema=pa.schema([base.schema.field(n) for n in merge.key_columns]))
 
 

@@ -8,25 +8,28 @@ Source: HoodieMergedLogRecordScanner of Apache Hudi 0.15; checked on the golden 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from hudi_format.errors import CorruptFileError, SchemaError, UnsupportedError
+from hudi_format.errors import CorruptFileError, HudiError, SchemaError, UnsupportedError
 from hudi_format.log.block import BlockType, LogBlock
+from hudi_format.log.corruption import CommittedRange
 from hudi_format.log.data_block import BlockRows
 from hudi_format.log.delete_block import DeleteBlock, OrderingType, read_deletes
-from hudi_format.log.scanner import OrderedBlocks
+from hudi_format.log.scanner import SliceLog
 from hudi_format.merge import record_merger
-from hudi_format.merge.log_entries import Entries
-from hudi_format.merge.log_records import MergeCounts, OnePerKey, Records, Resolver
+from hudi_format.merge.log_entries import Entries, Resolver
+from hudi_format.merge.log_records import MergeCounts, OnePerKey, Records
 from hudi_format.merge.ordering import of_column, of_several, same_class, sequences, widened
 from hudi_format.merge.partial_update import partial_schema, with_marks
 from hudi_format.merge.payloads import MODES, Order
 from hudi_format.merge.user_merger import custom_of
+from hudi_format.model import LogFile
 from hudi_format.schema.casts import convert
+from hudi_format.storage.protocol import Storage
 
 if TYPE_CHECKING:
     from hudi_format.file_slice.reader import SliceMerge
@@ -38,6 +41,21 @@ def compares(merge: SliceMerge) -> bool:
     Apache Hudi 0.15 looks for no nested field among the records of a log: there the later one wins.
     """
     return merge.rule.tombstones_compare or "." not in (merge.ordering_field or "")
+
+
+def open_log(
+    storage: Storage,
+    files: Sequence[LogFile],
+    merge: SliceMerge,
+    committed: Mapping[str, Sequence[CommittedRange]] | None,
+) -> SliceLog:
+    """The log of a slice, read piece by piece where its records may exceed the limit; errors as of `SliceLog`."""
+    in_ranges = merge.limit is not None and _decoded_bytes(files) > merge.limit.held
+    return SliceLog(storage, files, merge.scope, committed=committed, in_ranges=in_ranges)
+
+
+def _decoded_bytes(files: Sequence[LogFile]) -> int:
+    return 2 * sum(max(f.size, 0) for f in files)  # encoded records about double when decoded
 
 
 class SliceEntries:
@@ -57,10 +75,11 @@ class SliceEntries:
         self._marked = partial_schema(schema, (self._blocks.columns(b) for b in blocks if b.is_partial))
         self._data_rows = self._all_rows = 0
 
-    def records(self, expected: int, resolver: Resolver | None = None) -> Records:
+    def records(self, files: Sequence[LogFile], resolver: Resolver | None = None) -> Records:
         """The collection that receives the entries.
 
         Args:
+            files: the log files, by whose sizes room is made.
             resolver: of the records of one key; None for what a read makes of them.
         """
         merge = self._merge
@@ -76,11 +95,25 @@ class SliceEntries:
                 remedy="use merge expressions, omit hudi.merge, or compact the table with Apache Hudi first.",
             )
         ordering = None if pa.types.is_null(self._ordering_type) else self._ordering_type
+        expected = _decoded_bytes(files)
         self._records = Records(resolver, self._marked, ordering, merge.limit, expected=expected)
         return self._records
 
-    def add(self, block: LogBlock, content: pa.Buffer) -> None:
-        """Add a block's records; errors as of `LogRecords`."""
+    def add_all(self, log: SliceLog, table: str) -> MergeCounts:
+        """Add the records of all blocks, and end the additions; errors as of `LogRecords`."""
+        for block in log.blocks:
+            try:
+                self._add(block, log.content(block))
+            except HudiError as e:
+                raise block.placed(e).at(table=table) from e.__cause__
+        self._records.seal()
+        keys = self._records.keys
+        keys = self._all_rows if keys is None else keys  # None: they were too many to be held
+        return MergeCounts(
+            len(log.blocks), log.ordered.corrupt, log.ordered.rolled_back, self._data_rows, keys
+        )
+
+    def _add(self, block: LogBlock, content: pa.Buffer) -> None:
         if block.type is BlockType.DELETE:
             self._add_deletes(read_deletes(block, content))
             return
@@ -88,11 +121,6 @@ class SliceEntries:
         for rows in self._blocks.read(block, content):
             self._data_rows += rows.num_rows
             self._add_rows(with_marks(rows, self._marked, columns) if self.partial else rows)
-
-    def counts(self, log: OrderedBlocks, keys: int | None) -> MergeCounts:
-        """Counts of what was added; `keys` is None where they were too many to be held."""
-        keys = self._all_rows if keys is None else keys
-        return MergeCounts(len(log.blocks), log.corrupt, log.rolled_back, self._data_rows, keys)
 
     @property
     def partial(self) -> bool:
@@ -175,4 +203,4 @@ class SliceEntries:
         return out, known
 
 
-__all__ = ["SliceEntries", "compares"]
+__all__ = ["SliceEntries", "compares", "open_log"]

@@ -26,8 +26,8 @@ from hudi_format.arrow.arrays import python_rows, python_value, python_values
 from hudi_format.errors import MissingColumnError, SchemaError, UnsupportedError
 from hudi_format.keygen.record_keys import nested_column
 from hudi_format.merge import record_merger
-from hudi_format.merge.log_entries import Entries
-from hudi_format.merge.log_records import OnePerKey, Resolver
+from hudi_format.merge.log_entries import Entries, Resolver
+from hudi_format.merge.log_records import OnePerKey
 from hudi_format.merge.payloads import MergeRule
 from hudi_format.merge.user_merger import Chains, custom_of
 from hudi_format.schema.meta_fields import META_COLUMNS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -83,4 +83,20 @@ class Resolved:
         )
 
 
-__all__ = ["Entries", "Patches", "Resolved"]
+class Resolver(Protocol):
+    """Resolution of the records of one key."""
+
+    def resolve(self, entries: Entries) -> Resolved:
+        """Resolved records, given all records of their keys."""
+        ...
+
+    def alone(self, resolved: Resolved, unseen: np.ndarray) -> tuple[Entries, np.ndarray]:
+        """Rows of keys without a stored row, and their places; deletes are left out.
+
+        Args:
+            unseen: per key, whether it is asked for.
+        """
+        ...
+
+
+__all__ = ["Entries", "Patches", "Resolved", "Resolver"]

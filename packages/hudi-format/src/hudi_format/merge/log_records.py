@@ -6,10 +6,9 @@ same, in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,28 +18,13 @@ from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import CorruptFileError
 from hudi_format.merge import record_merger
 from hudi_format.merge.key_index import KeyIndex, Keys
-from hudi_format.merge.log_entries import Entries, Patches, Resolved
+from hudi_format.merge.log_entries import Entries, Patches, Resolved, Resolver
 from hudi_format.merge.payloads import MergeRule
 from hudi_format.merge.spilled_records import SpilledRecords
+from hudi_format.model import LogFile
 
 _ALL = 1 << 62
 _DATA = (record_merger.DATA, record_merger.DATA_FLAG_NULL)
-
-
-class Resolver(Protocol):
-    """Resolution of the records of one key."""
-
-    def resolve(self, entries: Entries) -> Resolved:
-        """Resolved records, given all records of their keys."""
-        ...
-
-    def alone(self, resolved: Resolved, unseen: np.ndarray) -> tuple[Entries, np.ndarray]:
-        """Rows of keys without a stored row, and their places; deletes are left out.
-
-        Args:
-            unseen: per key, whether it is asked for.
-        """
-        ...
 
 
 @dataclass(slots=True)
@@ -66,6 +50,22 @@ class MergeCounts:
     updated: int = 0
     deleted: int = 0
     inserted: int = 0
+
+    def totals(self, files: Sequence[LogFile]) -> dict[str, int]:
+        """Entries of the write statistic of a compaction, by Apache Hudi's names.
+
+        Args:
+            files: log files that were compacted.
+        """
+        return {
+            "totalLogRecords": self.records,
+            "totalLogFilesCompacted": len(files),
+            "totalLogSizeCompacted": sum(max(f.size, 0) for f in files),
+            "totalUpdatedRecordsCompacted": self.keys,
+            "totalLogBlocks": self.blocks + self.rolled_back,
+            "totalCorruptLogBlock": self.corrupt,
+            "totalRollbackBlocks": self.rolled_back,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,4 +269,4 @@ def _all_there(keys: Keys) -> Keys:
     return keys
 
 
-__all__ = ["OnePerKey", "Records", "Resolver", "joined"]
+__all__ = ["MergeCounts", "OnePerKey", "Records", "joined"]

@@ -14,7 +14,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -24,19 +23,13 @@ from hudi_format.arrow.spill import MemoryLimit, SpillFile, joined, rows_in, spl
 from hudi_format.arrow.text_buffers import one_text_array, text_buffers
 from hudi_format.merge import _keymerge
 from hudi_format.merge.key_index import KeyIndex, Keys
-from hudi_format.merge.log_entries import Entries, Patches, Resolved
+from hudi_format.merge.log_entries import Entries, Patches, Resolver
 
 MOST_PARTS = 64
 _MOST_DEPTH = 4  # 64 parts, parted again so often: beyond it one key alone fills a part
 _BINS = 4096
 _FEWEST_ROWS = 1024
 _POSITIONS = pa.schema([("key", pa.string()), ("position", pa.int64())])
-
-
-class _Resolver(Protocol):
-    def resolve(self, entries: Entries) -> Resolved: ...
-
-    def alone(self, resolved: Resolved, unseen: np.ndarray) -> tuple[Entries, np.ndarray]: ...
 
 
 class SpilledRecords:
@@ -53,7 +46,7 @@ class SpilledRecords:
 
     def __init__(
         self,
-        resolver: _Resolver,
+        resolver: Resolver,
         columns: pa.Schema,
         ordering: pa.DataType | None,
         limit: MemoryLimit,
