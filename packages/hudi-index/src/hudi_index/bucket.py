@@ -9,9 +9,10 @@ gives ids that end in `-1` and so on too, only the eight digits count.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Generic, Self, TypeGuard, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +28,7 @@ MOST_BUCKETS = 99_999_999
 FEATURE = "bucket index"
 # Up to so many buckets of all partitions are counted; more are sorted.
 _COUNTED = 1 << 22
+_Ring = TypeVar("_Ring")
 _ANEW = (
     "read the table and write its rows to a new one (mode overwrite, or another path), or replace the rows of the "
     "partition with insert_overwrite."
@@ -125,6 +127,64 @@ class BucketIndex:
                 remedy=f"give the number and fields it was written with; if it was written with several, {_ANEW}",
                 feature=FEATURE,
             )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionedBucketIndex(BucketIndex, Generic[_Ring]):
+    """Settings of a bucket index whose partitions have hashing metadata, and those that are known.
+
+    Attributes:
+        num_buckets: of a partition that has none yet.
+        rings: hashing metadata by partition; another one has its first.
+    """
+
+    rings: Mapping[str, _Ring] = field(default_factory=dict)
+
+    by_partition: ClassVar[bool] = True
+    kind: ClassVar[type[Any]]
+    """Class of the hashing metadata."""
+
+    def ring(self, partition: str) -> _Ring:
+        """Hashing metadata of a partition."""
+        found: _Ring = self.rings.get(partition) or self.kind.initial(partition, self.num_buckets)
+        return found
+
+    def with_rings(self, rings: Mapping[str, _Ring]) -> Self:
+        """The settings with other hashing metadata."""
+        return replace(self, rings=rings)
+
+    def of(self, keys: pa.Array | pa.ChunkedArray, partition: str = "") -> np.ndarray:
+        return self.numbers(keys, np.zeros(len(keys), dtype=np.int32), [partition])
+
+
+def parse_hashing_metadata(
+    content: bytes, partition: str, members: str
+) -> tuple[str, int, int, list[object]]:
+    """Instant, number of buckets, number of resizes, and members in the content of a partition's file.
+
+    Args:
+        members: what the content calls them.
+
+    Raises:
+        ValueError: what is wrong with it.
+    """
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError) as e:
+        raise ValueError(f"no JSON: {e}") from None
+    if not isinstance(found, dict) or not isinstance(found.get(members), list):
+        raise ValueError(f"no object with {members}")
+    if found.get("partitionPath") != partition:
+        raise ValueError(f"it is of partition {found.get('partitionPath')!r}, not {partition!r}")
+    instant, number, seq_no = found.get("instant"), found.get("numBuckets"), found.get("seqNo")
+    if not isinstance(instant, str) or not is_whole(number) or not is_whole(seq_no):
+        raise ValueError("instant, numBuckets or seqNo is missing")
+    return instant, number, seq_no, found[members]
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value of JSON is a number that is whole and not negative."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def bucket_number(file_id: str) -> int | None:

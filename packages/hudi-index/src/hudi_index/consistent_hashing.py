@@ -15,16 +15,16 @@ import itertools
 import json
 import re
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, TypeGuard
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from hudi_format.errors import UnsupportedError
 from hudi_format.file_names import new_file_id_prefix
-from hudi_index.bucket import FEATURE, BucketIndex
+from hudi_index.bucket import FEATURE, PartitionedBucketIndex, is_whole, parse_hashing_metadata
 
 # The greatest value of a node; hashes are not above it either.
 GREATEST = 0x7FFFFFFF
@@ -56,7 +56,7 @@ class HashingNode:
         if not isinstance(given, dict):
             raise ValueError("a node is no object")
         value, prefix, tag = given.get("value"), given.get("fileIdPrefix"), given.get("tag", NORMAL)
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= GREATEST:
+        if not is_whole(value) or value > GREATEST:
             raise ValueError(f"a node's value is {value!r}")
         if not isinstance(prefix, str) or not _PREFIX.match(prefix):
             raise ValueError(f"a node's file id prefix is {prefix!r}")
@@ -109,23 +109,13 @@ class HashingMetadata:
         Raises:
             ValueError: what is wrong with it.
         """
-        try:
-            found = json.loads(content)
-        except (ValueError, RecursionError) as e:
-            raise ValueError(f"no JSON: {e}") from None
-        if not isinstance(found, dict) or not isinstance(found.get("nodes"), list):
-            raise ValueError("no object with nodes")
-        if found.get("partitionPath") != partition:
-            raise ValueError(f"it is of partition {found.get('partitionPath')!r}, not {partition!r}")
-        nodes = sorted((HashingNode.parse(n) for n in found["nodes"]), key=lambda n: n.value)
+        instant, number, seq_no, given = parse_hashing_metadata(content, partition, "nodes")
+        nodes = sorted(map(HashingNode.parse, given), key=lambda n: n.value)
         if not nodes:
             raise ValueError("no node")
         for what in ({n.value for n in nodes}, {n.file_id_prefix for n in nodes}):
             if len(what) < len(nodes):
                 raise ValueError("two nodes of one value, or of one file group")
-        instant, number, seq_no = found.get("instant"), found.get("numBuckets"), found.get("seqNo")
-        if not isinstance(instant, str) or not _whole(number) or not _whole(seq_no):
-            raise ValueError("instant, numBuckets or seqNo is missing")
         return cls(partition, instant, number, seq_no, tuple(nodes))
 
     def render(self) -> bytes:
@@ -219,36 +209,15 @@ def middle_of(former: int, value: int) -> int | None:
     return None if middle in (former, value) else middle
 
 
-def _whole(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
 @dataclass(frozen=True, slots=True)
-class ConsistentBucketIndex(BucketIndex):
-    """Settings of a consistent-hashing index, and the rings that are known.
+class ConsistentBucketIndex(PartitionedBucketIndex[HashingMetadata]):
+    """Settings of a consistent-hashing index, and the rings that are known."""
 
-    Attributes:
-        num_buckets: of a partition that has no ring yet.
-        rings: by partition; another one has its first ring.
-    """
-
-    rings: Mapping[str, HashingMetadata] = field(default_factory=dict)
-
-    by_partition: ClassVar[bool] = True
-
-    def ring(self, partition: str) -> HashingMetadata:
-        found = self.rings.get(partition)
-        return found or HashingMetadata.initial(partition, self.num_buckets)
-
-    def with_rings(self, rings: Mapping[str, HashingMetadata]) -> ConsistentBucketIndex:
-        return replace(self, rings=rings)
+    kind = HashingMetadata
 
     @property
     def most(self) -> int:
         return max((self.num_buckets, *(len(r.nodes) for r in self.rings.values())))
-
-    def of(self, keys: pa.Array | pa.ChunkedArray, partition: str = "") -> np.ndarray:
-        return self.numbers(keys, np.zeros(len(keys), dtype=np.int32), [partition])
 
     def numbers(
         self, keys: pa.Array | pa.ChunkedArray, codes: np.ndarray, partitions: Sequence[str]

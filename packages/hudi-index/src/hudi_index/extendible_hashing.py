@@ -11,14 +11,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from hudi_format.errors import UnsupportedError
-from hudi_index.bucket import FEATURE, MOST_BUCKETS, BucketIndex, bucket_number
+from hudi_index.bucket import (
+    FEATURE,
+    MOST_BUCKETS,
+    PartitionedBucketIndex,
+    bucket_number,
+    is_whole,
+    parse_hashing_metadata,
+)
 from hudi_index.hashing.java import bucket_ids
 
 # 2 ** 26 is the greatest power of two that a file id has digits for.
@@ -63,19 +70,10 @@ class HashingDirectory:
         Raises:
             ValueError: what is wrong with it.
         """
-        try:
-            found = json.loads(content)
-        except (ValueError, RecursionError) as e:
-            raise ValueError(f"no JSON: {e}") from None
-        if not isinstance(found, dict) or not isinstance(found.get("buckets"), list):
-            raise ValueError("no object with buckets")
-        if found.get("partitionPath") != partition:
-            raise ValueError(f"it is of partition {found.get('partitionPath')!r}, not {partition!r}")
-        instant = found.get("instant")
-        number, seq_no = _whole(found.get("numBuckets")), _whole(found.get("seqNo"))
-        if not isinstance(instant, str) or number is None or not number or seq_no is None:
-            raise ValueError("instant, numBuckets or seqNo is missing")
-        buckets = tuple(sorted((_bucket(b) for b in found["buckets"]), key=lambda b: b.number))
+        instant, number, seq_no, given = parse_hashing_metadata(content, partition, "buckets")
+        if not 0 < number <= MOST_BUCKETS:
+            raise ValueError(f"numBuckets is {number}")
+        buckets = tuple(sorted(map(_bucket, given), key=lambda b: b.number))
         _check_cover(number, buckets)
         return cls(partition, instant, number, seq_no, buckets)
 
@@ -178,15 +176,9 @@ class HashingDirectory:
         return pair if all(depths.get(n) == depth for n in pair) else None
 
 
-def _whole(value: object) -> int | None:
-    fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_BUCKETS
-    return value if fits and isinstance(value, int) else None
-
-
 def _bucket(given: object) -> Bucket:
-    number = _whole(given.get("number")) if isinstance(given, dict) else None
-    depth = _whole(given.get("depth")) if isinstance(given, dict) else None
-    if number is None or depth is None or depth > DEEPEST:
+    number, depth = (given.get("number"), given.get("depth")) if isinstance(given, dict) else (None, None)
+    if not is_whole(number) or not is_whole(depth) or number > MOST_BUCKETS or depth > DEEPEST:
         raise ValueError(f"{given!r} is no bucket")
     return Bucket(number, depth)
 
@@ -211,31 +203,14 @@ def _check_cover(num_buckets: int, buckets: Sequence[Bucket]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class ExtendibleBucketIndex(BucketIndex):
-    """Settings of an extendible-hashing index, and the directories that are known.
+class ExtendibleBucketIndex(PartitionedBucketIndex[HashingDirectory]):
+    """Settings of an extendible-hashing index, and the directories that are known."""
 
-    Attributes:
-        num_buckets: of a partition that nothing was split in.
-        rings: directories by partition.
-    """
-
-    rings: Mapping[str, HashingDirectory] = field(default_factory=dict)
-
-    by_partition: ClassVar[bool] = True
-
-    def ring(self, partition: str) -> HashingDirectory:
-        found = self.rings.get(partition)
-        return found or HashingDirectory.initial(partition, self.num_buckets)
-
-    def with_rings(self, rings: Mapping[str, HashingDirectory]) -> ExtendibleBucketIndex:
-        return replace(self, rings=rings)
+    kind = HashingDirectory
 
     @property
     def most(self) -> int:
         return max((self.num_buckets, *(r.places for r in self.rings.values())))
-
-    def of(self, keys: pa.Array | pa.ChunkedArray, partition: str = "") -> np.ndarray:
-        return self.numbers(keys, np.zeros(len(keys), dtype=np.int32), [partition])
 
     def numbers(
         self, keys: pa.Array | pa.ChunkedArray, codes: np.ndarray, partitions: Sequence[str]

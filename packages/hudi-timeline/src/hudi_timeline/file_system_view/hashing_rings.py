@@ -22,9 +22,9 @@ from hudi_format.file_names import parse_base_file, parse_log_file
 from hudi_format.model import join_path
 from hudi_format.storage.parallel import on_threads
 from hudi_format.storage.protocol import Storage
-from hudi_index.bucket import BucketIndex
-from hudi_index.consistent_hashing import INITIAL_INSTANT, ConsistentBucketIndex, HashingMetadata
-from hudi_index.extendible_hashing import ExtendibleBucketIndex, HashingDirectory
+from hudi_index.bucket import BucketIndex, PartitionedBucketIndex
+from hudi_index.consistent_hashing import INITIAL_INSTANT, HashingMetadata
+from hudi_index.extendible_hashing import HashingDirectory
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 
 FOLDER = ".bucket_index"
@@ -91,10 +91,8 @@ def with_rings(index: BucketIndex, snapshot: TableSnapshot, partitions: Iterable
     Raises:
         CorruptFileError, MissingFileError: as `load_kind`.
     """
-    if isinstance(index, ConsistentBucketIndex):
-        return index.with_rings(load_kind(snapshot, partitions, HashingMetadata))
-    if isinstance(index, ExtendibleBucketIndex):
-        return index.with_rings(load_kind(snapshot, partitions, HashingDirectory))
+    if isinstance(index, PartitionedBucketIndex):
+        return index.with_rings(load_kind(snapshot, partitions, index.kind))
     return index
 
 
@@ -141,9 +139,7 @@ def rings_before(snapshot: TableSnapshot, index: BucketIndex) -> Callable[[str],
 
     def ring(partition: str) -> Ring | None:
         known = with_rings(index, snapshot, [partition])
-        if isinstance(known, (ConsistentBucketIndex, ExtendibleBucketIndex)):
-            return known.ring(partition)
-        return None
+        return known.ring(partition) if isinstance(known, PartitionedBucketIndex) else None
 
     return ring
 

@@ -15,7 +15,13 @@ from dataclasses import dataclass, field, replace
 
 from hudi_format.errors import ConflictingOptionError, OptionError, UnsupportedError
 from hudi_format.model import FileSlice
-from hudi_index.bucket import FEATURE, MOST_BUCKETS, BucketIndex, new_bucket_file_id
+from hudi_index.bucket import (
+    FEATURE,
+    MOST_BUCKETS,
+    BucketIndex,
+    PartitionedBucketIndex,
+    new_bucket_file_id,
+)
 from hudi_index.consistent_hashing import ConsistentBucketIndex, HashingMetadata, middle_of
 from hudi_index.extendible_hashing import DEEPEST, ExtendibleBucketIndex, HashingDirectory
 from hudi_timeline.file_system_view.bucket_groups import slice_bytes, slices_by_bucket, table_index
@@ -103,12 +109,10 @@ class ResizePlan:
 
     def index(self, instant: str) -> BucketIndex:
         """The index of after the resize, with the rings of its partitions."""
-        rings = self.dated(instant)
-        if isinstance(self.after, ConsistentBucketIndex):
-            return self.after.with_rings({p: r for p, r in rings.items() if isinstance(r, HashingMetadata)})
-        if isinstance(self.after, ExtendibleBucketIndex):
-            return self.after.with_rings({p: r for p, r in rings.items() if isinstance(r, HashingDirectory)})
-        return self.after
+        if not isinstance(self.after, PartitionedBucketIndex):
+            return self.after
+        kind = self.after.kind
+        return self.after.with_rings({p: r for p, r in self.dated(instant).items() if isinstance(r, kind)})
 
     def dated(self, instant: str) -> dict[str, Ring]:
         """The new rings with the instant of the resize."""

@@ -21,8 +21,7 @@ from dataclasses import dataclass, field, replace
 
 from hudi_format.errors import WriteConflictError
 from hudi_format.model import WriteStat
-from hudi_index.consistent_hashing import ConsistentBucketIndex
-from hudi_index.extendible_hashing import ExtendibleBucketIndex
+from hudi_index.bucket import PartitionedBucketIndex
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.bucket_groups import table_index
 from hudi_timeline.file_system_view.bucket_settings import SettingsChange, as_properties
@@ -291,7 +290,7 @@ def _checked(plan: ResizePlan, now: TableSnapshot, transaction: Transaction) -> 
     index = table_index(now)
     known = with_rings(plan.after, now, plan.rings)
     others = []
-    if isinstance(known, (ConsistentBucketIndex, ExtendibleBucketIndex)):
+    if isinstance(known, PartitionedBucketIndex):
         ids = {p: frozenset(i for q, i in slices if q == p) for p in plan.rings}
         others = [p for p in ids if plan.made_of.get(p) != (known.ring(p).instant, ids[p])]
     if index != plan.before:
