@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import HudiError, MissingColumnError, UnsupportedError
 from hudi_format.file_names import parse_base_file
@@ -32,7 +33,7 @@ from hudi_format.log.reader import LogFileReader
 from hudi_format.merge.key_index import KeyIndex, precombine
 from hudi_format.merge.ordering import ordering_column
 from hudi_format.merge.payloads import IS_DELETED, MergeRule, Order, payload_rule
-from hudi_format.merge.record_merger import combine, decide, one_array
+from hudi_format.merge.record_merger import combine, decide
 from hudi_format.model import BaseFile, LogFile
 from hudi_format.parquet.footer import read_entries
 from hudi_format.parquet.kept_keys import KEPT

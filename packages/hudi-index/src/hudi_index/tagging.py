@@ -24,7 +24,7 @@ from hudi_format.file_slice.record_versions import LoggedSlices
 from hudi_format.merge.key_index import key_groups
 from hudi_format.merge.ordering import ordering_column
 from hudi_format.merge.payloads import MergeRule
-from hudi_format.merge.record_merger import DATA, DATA_DELETED, DELETE, DELETE_DEFAULT, combine, deleted_kinds
+from hudi_format.merge.record_merger import DATA, DELETE_DEFAULT, combine, deleted_kinds, deletes_of
 from hudi_format.model import BaseFile, join_path
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.parallel import REMOTE_THREADS, on_pool
@@ -489,7 +489,7 @@ def deleted_rows(context: DeleteRule, rows: pa.Table) -> np.ndarray | None:
     kinds = record_kinds(context, rows)
     if kinds is None:
         return None
-    mask: np.ndarray = (kinds == DATA_DELETED) | (kinds >= DELETE)
+    mask = deletes_of(kinds)
     return mask if mask.any() else None
 
 

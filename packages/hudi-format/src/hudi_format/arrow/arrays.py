@@ -158,6 +158,16 @@ def filtered(table: pa.Table, expression: pc.Expression) -> pa.Table:
     return Declaration.from_sequence(steps).to_table(use_threads=table.num_rows >= _ROWS_FOR_THREADS)
 
 
+def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+
+
 def repeated(value: pa.Scalar, rows: int) -> pa.Array:
     """A column of one value."""
     return pa.repeat(value, rows) if value.is_valid else pa.nulls(rows, value.type)

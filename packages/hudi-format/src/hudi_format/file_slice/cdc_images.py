@@ -21,14 +21,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.arrow.arrays import with_leaves
+from hudi_format.arrow.arrays import one_array, with_leaves
 from hudi_format.file_slice.reader import SliceMerge
 from hudi_format.log.block import BlockType
 from hudi_format.log.corruption import CommittedRange
 from hudi_format.log.data_block import BlockDecoder
 from hudi_format.log.delete_block import read_deletes
 from hudi_format.log.scanner import SliceLog
-from hudi_format.merge import record_merger
 from hudi_format.model import LogFile
 from hudi_format.storage.protocol import Storage
 
@@ -46,18 +45,13 @@ def image_texts(rows: pa.Table, *, nulls: bool) -> pa.Array:
         return pa.repeat("{}", rows.num_rows)
     members = []
     for name in rows.column_names:
-        text = _texts(_one(rows.column(name)), nulls)
+        text = _texts(one_array(rows.column(name)), nulls)
         if nulls:
             text = text.fill_null("null")
         member = pc.binary_join_element_wise("," + _json(name) + ":", text, "")
         members.append(member if nulls else member.fill_null(""))
     body = pc.binary_join_element_wise(*members, "")
     return pc.binary_join_element_wise("{", pc.utf8_slice_codeunits(body, 1), "}", "")
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
 def _texts(column: pa.Array, avro: bool) -> pa.Array:
@@ -169,7 +163,7 @@ def logged_keys(
                 continue
             for batch in decoder.batches(block, content):
                 keys = merge.keys(pa.Table.from_batches([batch]))
-                found.append(record_merger.one_array(keys).cast(pa.string()))
+                found.append(one_array(keys).cast(pa.string()))
     return pc.unique(pa.chunked_array(found, pa.string()))
 
 

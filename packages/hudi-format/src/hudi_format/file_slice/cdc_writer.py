@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.avro.encoder import Encoder
 from hudi_format.errors import StorageError
 from hudi_format.file_names import log_file_name
 from hudi_format.log.block import BlockType
 from hudi_format.log.encoder import avro_content
 from hudi_format.log.writer import LogWriter
-from hudi_format.merge.record_merger import one_array
 from hudi_format.model import DATA_BEFORE, DATA_BEFORE_AFTER, OP_KEY_ONLY, join_path
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_format.storage.protocol import Storage

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.errors import UnsupportedError
 from hudi_format.file_slice.reader import SliceMerge
 from hudi_format.file_slice.slice_entries import SliceEntries, compares, open_log
@@ -201,8 +202,7 @@ def _ordering(deletes: Entries) -> pa.Array | pa.ChunkedArray | None:
     values = deletes.ordering
     if values is None or without.all():
         return None
-    if isinstance(values, pa.ChunkedArray):
-        values = pa.concat_arrays(values.chunks)
+    values = one_array(values)
     if pa.types.is_timestamp(values.type):
         values = values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64())
     if not without.any():

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format._checks import text_list
-from hudi_format.arrow.arrays import filtered
+from hudi_format.arrow.arrays import filtered, one_array
 from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import (
     HudiError,
@@ -183,7 +183,7 @@ class SliceMerge:
                 return sequences(column)
             return null_is_zero(column) if self.rule.tombstones_compare else column
         found = [nested_column(rows, f) for f in (self.ordering_field, *self.more_ordering)]
-        columns = [record_merger.one_array(c) for c in found if c is not None]
+        columns = [one_array(c) for c in found if c is not None]
         if len(columns) < len(found):
             return None
         return pa.StructArray.from_arrays(columns, [str(n) for n in range(len(columns))])

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.file_slice.reader import SliceMerge, read_file_slice
 from hudi_format.keygen.record_keys import to_text
 from hudi_format.log.corruption import CommittedRange
 from hudi_format.merge.key_index import KeyIndex
-from hudi_format.merge.record_merger import one_array
 from hudi_format.model import FileSlice
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, RECORD_KEY
 from hudi_format.storage.protocol import Storage

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.errors import CorruptFileError, HudiError, SchemaError, UnsupportedError
 from hudi_format.log.block import BlockType, LogBlock
 from hudi_format.log.corruption import CommittedRange
@@ -133,7 +134,7 @@ class SliceEntries:
             kinds = np.zeros(rows.num_rows, np.uint8)
         elif self._merge.rule.name in MODES:  # there a marked record is a delete with its ordering value
             kinds = np.where(kinds == record_merger.DATA_DELETED, np.uint8(record_merger.DELETE), kinds)
-        self._append(rows, record_merger.one_array(self._merge.keys(rows)), self._merge.ordering(rows), kinds)
+        self._append(rows, one_array(self._merge.keys(rows)), self._merge.ordering(rows), kinds)
 
     def _append(
         self, rows: pa.Table, keys: pa.Array, ordering: pa.Array | pa.ChunkedArray | None, kinds: np.ndarray
@@ -142,7 +143,7 @@ class SliceEntries:
         if not pa.types.is_null(self._ordering_type):
             if ordering is None:
                 raise SchemaError(f"the log files have no ordering column {self._merge.ordering_field!r}")
-            values = record_merger.one_array(ordering).cast(self._ordering_type)
+            values = one_array(ordering).cast(self._ordering_type)
         if keys.null_count:
             raise CorruptFileError(
                 f"{keys.null_count} log records have no record key",

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.arrow.spill import MemoryLimit, gathered, is_large, pick
 from hudi_format.errors import MissingColumnError, SchemaError
 from hudi_format.file_names import base_file_name
@@ -30,7 +31,7 @@ from hudi_format.merge.folding import Folding
 from hudi_format.merge.key_index import KeyIndex
 from hudi_format.merge.ordering import ordering_column
 from hudi_format.merge.payloads import MergeRule, Order, payload_rule
-from hudi_format.merge.record_merger import DATA_DELETED, DELETE, decide, merged_column, one_array
+from hudi_format.merge.record_merger import decide, deletes_of, merged_column
 from hudi_format.model import BaseFile, WriteStat, join_path
 from hudi_format.parquet.layout import NO_OBSERVER, KeyObserver, ParquetConfig
 from hudi_format.parquet.reader import Pieces
@@ -174,7 +175,7 @@ class Incoming:
         """Mask of deletes (bool); None where there are none."""
         if self.kinds is None:
             return None
-        mask: np.ndarray = (self.kinds == DATA_DELETED) | (self.kinds >= DELETE)
+        mask = deletes_of(self.kinds)
         return mask if mask.any() else None
 
 

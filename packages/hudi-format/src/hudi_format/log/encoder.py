@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.arrow.sizes import size_of
 from hudi_format.avro.encoder import Encoder
 from hudi_format.errors import MissingColumnError, OptionError, RecordKeyError, SchemaError
@@ -91,8 +92,12 @@ def delete_content(
         if column is not None and len(column) != rows:
             raise SchemaError(f"{rows} deletes, but {len(column)} {what}")
     ordering = None if ordering is None else _stored_ordering(ordering)
-    key_data, key_offsets = _texts(convert(_one(keys), pa.string(), "record key"))
-    parts = pa.repeat("", rows) if partitions is None else convert(_one(partitions), pa.string(), "partition")
+    key_data, key_offsets = _texts(convert(one_array(keys), pa.string(), "record key"))
+    parts = (
+        pa.repeat("", rows)
+        if partitions is None
+        else convert(one_array(partitions), pa.string(), "partition")
+    )
     part_data, part_offsets = _texts(parts)
     valid = np.asarray(parts.is_valid()).astype(np.uint8)
     # Apache Hudi's default: the int 0, even where the ordering field has another type.
@@ -117,17 +122,10 @@ def delete_content(
     return struct.pack(">ii", AVRO_VERSION, length) + out[:length].tobytes()
 
 
-def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if isinstance(column, pa.Array):
-        return column
-    whole = column.combine_chunks()
-    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
-
-
 def _stored_ordering(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Ordering values in their stored type."""
     kind = stored_leaf(unwrapped(column.type))
-    return _one(column if kind is None else convert(column, kind, "ordering value"))
+    return one_array(column if kind is None else convert(column, kind, "ordering value"))
 
 
 def _texts(array: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.merge import record_merger
 from hudi_format.merge.key_index import KeyIndex
 from hudi_format.merge.log_entries import Entries
@@ -79,10 +80,10 @@ def inserted_alone(
     if merge is None or not merge.insert:
         return rows
     if kinds is not None:
-        rows = rows.filter(pa.array((kinds != record_merger.DATA_DELETED) & (kinds < record_merger.DELETE)))
+        rows = rows.filter(pa.array(~record_merger.deletes_of(kinds)))
     if not rows.num_rows:
         return rows
-    made = merge.inserted(rows, record_merger.one_array(rows.column(RECORD_KEY)), ordering)
+    made = merge.inserted(rows, one_array(rows.column(RECORD_KEY)), ordering)
     return made.rows if made.deleted is None else made.rows.filter(pc.invert(made.deleted))
 
 

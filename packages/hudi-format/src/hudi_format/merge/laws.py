@@ -22,7 +22,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
-from hudi_format.arrow.arrays import python_rows, python_value, python_values
+from hudi_format.arrow.arrays import one_array, python_rows, python_value, python_values
 from hudi_format.errors import MissingColumnError, SchemaError, UnsupportedError
 from hudi_format.keygen.record_keys import nested_column
 from hudi_format.merge import record_merger
@@ -299,7 +299,7 @@ class _Trial:
             return self._chained(stored, parts)
         entries, order = self.logged(parts)
         entries = entries.take(order)
-        dead = (entries.kinds == record_merger.DATA_DELETED) | (entries.kinds >= record_merger.DELETE)
+        dead = record_merger.deletes_of(entries.kinds)
         if stored is None:
             return _Versions(entries.rows, dead)
         found = np.where(stored.gone, np.int64(-1), np.arange(n))
@@ -357,9 +357,7 @@ def _differ(one: _Versions, other: _Versions) -> np.ndarray:
     out: np.ndarray = one.gone != other.gone
     both = ~one.gone & ~other.gone
     for name in one.rows.column_names:
-        out |= both & ~_same(
-            record_merger.one_array(one.rows.column(name)), record_merger.one_array(other.rows.column(name))
-        )
+        out |= both & ~_same(one_array(one.rows.column(name)), one_array(other.rows.column(name)))
     return out
 
 
@@ -428,7 +426,7 @@ def _finding(trial: _Trial, law: str, trio: Sequence[_Versions]) -> LawViolation
 
 
 def _equal_ordering(trial: _Trial, versions: Sequence[_Versions]) -> np.ndarray:
-    a, b = (record_merger.one_array(trial.values(v.rows)) for v in versions[:2])
+    a, b = (one_array(trial.values(v.rows)) for v in versions[:2])
     return _same(a, b)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.arrow.text_buffers import TextBuffers, one_text_array, text_buffers
 from hudi_format.errors import SchemaError
 from hudi_format.keygen.record_keys import nested_column
@@ -110,8 +111,7 @@ _POSITIONS = (
 
 
 def _of_structs(columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[OrderingValues]:
-    arrays = [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
-    arrays = [pa.concat_arrays(a.chunks) if isinstance(a, pa.ChunkedArray) else a for a in arrays]
+    arrays = [one_array(c) for c in columns]
     if any(not pa.types.is_struct(a.type) or a.type.num_fields != arrays[0].type.num_fields for a in arrays):
         raise SchemaError("values of several ordering fields are not comparable with those of one")
     ends = np.cumsum([len(a) for a in arrays])

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.arrow.spill import MemoryLimit, gather, is_large, keep
 from hudi_format.errors import SchemaError
 from hudi_format.merge import _keymerge
@@ -30,10 +31,10 @@ from hudi_format.schema.meta_fields import META_COLUMNS
 # That is null, unless the merge says otherwise: the text that Debezium sends for a value that it does not have, or the
 # default of the column in the table's schema.
 
-DefaultColumn: TypeAlias = pa.Array | pa.ChunkedArray
+Column: TypeAlias = pa.Array | pa.ChunkedArray
 
 
-def kept(column: DefaultColumn, gap: Gap) -> np.ndarray | None:
+def kept(column: Column, gap: Gap) -> np.ndarray | None:
     """Mask of values that count and are not filled (bool); None where all count.
 
     Args:
@@ -67,7 +68,7 @@ def kept(column: DefaultColumn, gap: Gap) -> np.ndarray | None:
     return ~np.asarray(filled) if pc.any(filled).as_py() else None
 
 
-def _empty(column: DefaultColumn) -> np.ndarray:
+def _empty(column: Column) -> np.ndarray:
     """Mask of empty lists or maps; null is not empty."""
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     none = [np.zeros(0, dtype=bool)]
@@ -78,13 +79,16 @@ def _turned(filled: np.ndarray) -> np.ndarray | None:
     return ~filled if filled.any() else None
 
 
-Column: TypeAlias = pa.Array | pa.ChunkedArray
-
-
 # What a record is; the numbers are those of the kernel.
 DATA, DATA_DELETED, DATA_FLAG_NULL, DELETE, DELETE_DEFAULT = range(5)
 
 _TAKE, _KEEP, _TAKE_FILL, _KEEP_FILL = range(4)
+
+
+def deletes_of(kinds: np.ndarray) -> np.ndarray:
+    """Mask of deletes (bool): records that are marked so, and entries of delete blocks."""
+    mask: np.ndarray = (kinds == DATA_DELETED) | (kinds >= DELETE)
+    return mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +243,7 @@ def decide(
     deletes = None
     if kinds is not None:
         kinds = np.asarray(kinds, dtype=np.uint8)
-        deletes = (kinds == DATA_DELETED) | (kinds >= DELETE)
+        deletes = deletes_of(kinds)
     stays = None
     if rule.against_stored != Order.LATER and stored_ordering is not None and ordering is not None:
         stays = _stored_is_newer(found, rule.against_stored, stored_ordering, ordering)
@@ -358,16 +362,6 @@ def merged_column(
     places = np.arange(len(old), dtype=np.int64)
     places[rows] = source + len(old)
     return pa.concat_arrays([old, new]).take(pa.array(places))
-
-
-def one_array(column: Column) -> pa.Array:
-    """A column as one array."""
-    if isinstance(column, pa.Array):
-        return column
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
 def deleted_kinds(rows: pa.Table, rule: MergeRule, field: str = "", marker: str = "") -> np.ndarray | None:

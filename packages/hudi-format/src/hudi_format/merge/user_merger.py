@@ -31,6 +31,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_format._checks import imported, loads
+from hudi_format.arrow.arrays import one_array
 from hudi_format.arrow.input import checked_table
 from hudi_format.errors import InvalidOptionError, MergeFunctionError, SchemaError
 from hudi_format.keygen.record_keys import nested_column
@@ -174,7 +175,7 @@ class CustomMerge:
         data = [n for n in new.column_names if n not in META_COLUMNS]
         before = after = None
         if ordering and ordering.partition(".")[0] in new.column_names:
-            before, after = (record_merger.one_array(_nested(t, ordering)) for t in (old, new))
+            before, after = (one_array(_nested(t, ordering)) for t in (old, new))
         if not self.function:
             return Merged(with_lacking(self._by_column(old, new, data, before, after), old, marked))
         context = MergeContext(ordering or "", before, after, keys, dict(self.properties))
@@ -189,7 +190,7 @@ class CustomMerge:
         data = [n for n in new.column_names if n not in META_COLUMNS]
         after = None
         if ordering and ordering.partition(".")[0] in new.column_names:
-            after = record_merger.one_array(_nested(new, ordering))
+            after = one_array(_nested(new, ordering))
         context = MergeContext(ordering or "", None, after, keys, dict(self.properties))
         return self._called(self.insert, (new.select(data),), context, new, data)
 
@@ -218,8 +219,8 @@ class CustomMerge:
         for name in new.column_names:
             if name in data and name not in self.fixed:
                 column = combine_column(
-                    by_name.get(name, rest), record_merger.one_array(old.column(name)),
-                    record_merger.one_array(new.column(name)), newer,
+                    by_name.get(name, rest), one_array(old.column(name)),
+                    one_array(new.column(name)), newer,
                 )  # fmt: skip
                 out.append(column)
             else:
@@ -244,7 +245,7 @@ class CustomMerge:
         if unknown:
             raise self._wrong(f"returned a column {unknown[0]!r}, which the records do not have")
         if deleted is not None:
-            deleted = record_merger.one_array(deleted)
+            deleted = one_array(deleted)
             if not pa.types.is_boolean(deleted.type) or len(deleted) != new.num_rows or deleted.null_count:
                 raise self._wrong(
                     "returned invalid deletion flags: one boolean per pair is needed, without nulls"
@@ -290,7 +291,7 @@ def _nested(rows: pa.Table, name: str) -> pa.Array | pa.ChunkedArray:
 
 
 def _batch(rows: pa.Table) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([record_merger.one_array(c) for c in rows.columns], schema=rows.schema)
+    return pa.RecordBatch.from_arrays([one_array(c) for c in rows.columns], schema=rows.schema)
 
 
 def custom_rule(text: str, fixed: Sequence[str] = ()) -> MergeRule:
@@ -471,8 +472,7 @@ class Chains:
         at = np.arange(n) if stored is not None else np.zeros(n, np.int64)  # the row of the pool that stands
         alive = np.full(n, stored is not None)
         known = entries.kinds == STORED
-        deletes = (entries.kinds == record_merger.DATA_DELETED) | (entries.kinds >= record_merger.DELETE)
-        deletes &= ~known
+        deletes = record_merger.deletes_of(entries.kinds) & ~known
         base = size
         pool.append(entries.rows)
         size += entries.rows.num_rows
@@ -490,7 +490,7 @@ class Chains:
             if self.custom.insert and unknown.any():
                 fresh = fresh[unknown]
                 new = pa.array(records[~meets][unknown])
-                keys = record_merger.one_array(entries.keys.take(new))
+                keys = one_array(entries.keys.take(new))
                 made = self.custom.inserted(entries.rows.take(new), keys, self.ordering)
                 at[fresh] = size + np.arange(len(fresh))
                 pool.append(made.rows)
@@ -502,7 +502,7 @@ class Chains:
                 continue
             old = pa.concat_tables(pool).take(pa.array(at[pairs]))
             picked = pa.array(later)
-            keys = record_merger.one_array(entries.keys.take(picked))
+            keys = one_array(entries.keys.take(picked))
             merged = self.custom.merge(old, entries.rows.take(picked), keys, self.ordering)
             at[pairs] = size + np.arange(len(pairs))
             pool.append(merged.rows)

@@ -24,8 +24,8 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.errors import InvalidOptionError
-from hudi_format.merge.record_merger import one_array
 from hudi_format.model import VisibleInstants
 from hudi_index.metadata_table import keys as k
 from hudi_index.record_index import Group, KeyLocator, Located

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.arrow.spill import DEFAULT_BYTES, MemoryLimit, SpillFile, keep_if_large, split
 from hudi_format.merge.key_index import key_groups
 from hudi_format.model import FileSlice
@@ -294,7 +295,7 @@ def _from_log(snapshot: TableSnapshot, one: FileSlice, times: pa.ChunkedArray) -
         found = pc.if_else(pc.is_valid(times), pc.is_in(times, logged), None)
     else:
         found = pc.greater(times, one.base_file.instant)
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+    return one_array(found)
 
 
 __all__ = ["DUPLICATES", "FOUND", "copies", "described", "duplicates", "find"]

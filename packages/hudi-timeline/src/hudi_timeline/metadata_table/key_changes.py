@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.file_names import parse_base_file, parse_log_file
 from hudi_format.file_slice.reader import SliceMerge, read_file_slice
 from hudi_format.log.block import BlockType
@@ -26,7 +27,6 @@ from hudi_format.log.reader import LogFileReader
 from hudi_format.log.scanner import BlockScope
 from hudi_format.merge.key_index import KeyIndex
 from hudi_format.merge.payloads import IS_DELETED, MergeRule
-from hudi_format.merge.record_merger import one_array
 from hudi_format.model import BaseFile, FileSlice, LogFile, WriteStat
 from hudi_format.parquet.reader import read_keys
 from hudi_format.schema.meta_fields import RECORD_KEY, with_meta

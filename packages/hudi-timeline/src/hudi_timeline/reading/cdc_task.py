@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.arrow.arrays import no_columns, put_together
+from hudi_format.arrow.arrays import no_columns, one_array, put_together
 from hudi_format.errors import CorruptFileError, HudiError, LibraryError, MissingFileError
 from hudi_format.file_slice.base_rows import filtered
 from hudi_format.file_slice.cdc_images import image_texts, logged_keys
@@ -18,7 +18,6 @@ from hudi_format.log.block import BlockType
 from hudi_format.log.corruption import CommittedRange, check_file
 from hudi_format.log.data_block import BlockDecoder
 from hudi_format.log.reader import LogFileReader
-from hudi_format.merge import record_merger
 from hudi_format.merge.key_index import KeyIndex
 from hudi_format.model import BaseFile
 from hudi_format.schema.evolution import conform
@@ -221,7 +220,7 @@ class ChangeTask:
         return rows if RECORD_KEY in rows.column_names else rows.filter(pc.is_in(self._keys(rows), keys))
 
     def _keys(self, rows: pa.Table) -> pa.Array:
-        return record_merger.one_array(self.merge.keys(rows)).cast(pa.string())
+        return one_array(self.merge.keys(rows)).cast(pa.string())
 
     def _compared(self) -> Iterator[_Part]:
         """Comparison of the files before and after."""
@@ -395,9 +394,7 @@ def _image(image: _Image | None, kind: pa.DataType, n: int) -> pa.Array:
     names = [n for n in image.rows.column_names if n not in META_COLUMNS]
     rows = conform(image.rows.select(names), pa.schema(list(kind)))
     mask = None if there is None else pa.array(~there)
-    return pa.StructArray.from_arrays(
-        [record_merger.one_array(c) for c in rows.columns], fields=list(kind), mask=mask
-    )
+    return pa.StructArray.from_arrays([one_array(c) for c in rows.columns], fields=list(kind), mask=mask)
 
 
 __all__ = ["ChangeTask", "change_tasks"]

@@ -21,12 +21,12 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_format._checks import text_list
+from hudi_format.arrow.arrays import one_array
 from hudi_format.arrow.input import refuse_closed
 from hudi_format.errors import HudiError, StaleSnapshotError
 from hudi_format.file_slice.keyed_file import WantedKeys
 from hudi_format.fork_safe import ProcessLock
 from hudi_format.keygen.record_keys import nested_column, record_keys
-from hudi_format.merge.record_merger import one_array
 from hudi_format.parquet.footer import read_entries
 from hudi_format.parquet.pages import PagedFile
 from hudi_format.parquet.row_group_filter import all_of

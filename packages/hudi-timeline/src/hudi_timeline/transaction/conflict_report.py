@@ -15,13 +15,13 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.errors import HudiError, WriteConflictError
 from hudi_format.file_names import parse_log_file
 from hudi_format.file_slice.cdc_images import logged_keys
 from hudi_format.file_slice.reader import SliceMerge
 from hudi_format.log.scanner import BlockScope
 from hudi_format.merge.payloads import payload_rule
-from hudi_format.merge.record_merger import one_array
 from hudi_format.model import WriteStat
 from hudi_format.parquet.reader import read_table
 from hudi_format.schema.meta_fields import COMMIT_TIME, RECORD_KEY

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.errors import (
     HudiError,
     InvalidOptionError,
@@ -265,8 +266,7 @@ def _column(rows: pa.Table, name: str) -> pa.Array:
     column = nested_column(rows, name)
     if column is None:
         raise MissingColumnError(f"column {name!r} is not in the data", column=name)
-    found = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+    return one_array(column)
 
 
 # Separate bad rows from good ones before a write, without a JVM, in one pass over a stream.

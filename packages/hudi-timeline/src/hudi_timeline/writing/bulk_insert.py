@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.arrow.sizes import size_of
 from hudi_format.errors import HudiError, RecordKeyError
 from hudi_format.file_names import new_file_id_prefix
@@ -175,7 +176,7 @@ def stored_keys(data: pa.Table | pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
 
 def path_codes(paths: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
     """Partition paths as codes (one per row), and the text of each code."""
-    array = paths if isinstance(paths, pa.Array) else pa.concat_arrays(paths.chunks)
+    array = one_array(paths)
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
     codes, names = array.indices.to_numpy(zero_copy_only=False), array.dictionary.to_pylist()

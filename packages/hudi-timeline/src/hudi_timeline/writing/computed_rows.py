@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.errors import (
     DuplicateKeyError,
     MissingColumnError,
@@ -26,7 +27,6 @@ from hudi_format.errors import (
 )
 from hudi_format.keygen.record_keys import nested_column, partition_paths, record_keys
 from hudi_format.merge.payloads import DEFAULT_PAYLOAD, Order, payload_rule
-from hudi_format.merge.record_merger import one_array
 from hudi_format.schema.arrow import normalize_schema
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.exact import Exact

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.arrow.input import no_rows
 from hudi_format.arrow.spill import MemoryLimit, keep_if_large
 from hudi_format.errors import (
@@ -27,7 +28,6 @@ from hudi_format.errors import (
 )
 from hudi_format.file_slice.record_versions import LoggedSlices
 from hudi_format.keygen.record_keys import made_up_keys, nested_column, partition_paths, record_keys, to_text
-from hudi_format.merge.record_merger import one_array
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.exact import Exact

@@ -19,13 +19,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.arrow.spill import gather, is_large, windows
 from hudi_format.errors import ConcurrentWriterError
 from hudi_format.file_slice.writer import FileSpec, RowCounter, stamp
 from hudi_format.keygen.record_keys import nested_column
 from hudi_format.log.writer import LogWriter, WrittenLog
 from hudi_format.merge.key_index import key_groups
-from hudi_format.merge.record_merger import DATA_DELETED, DELETE, DELETE_DEFAULT, event_times, one_array
+from hudi_format.merge.record_merger import DELETE_DEFAULT, deletes_of, event_times
 from hudi_format.model import WriteStat, join_path
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_index.tagging import record_kinds
@@ -94,7 +95,7 @@ def _deletes(context: WriteContext, rows: pa.Table) -> tuple[np.ndarray, np.ndar
     if kinds is None:
         none = np.zeros(rows.num_rows, dtype=bool)
         return none, none
-    return (kinds == DATA_DELETED) | (kinds >= DELETE), kinds == DELETE_DEFAULT
+    return deletes_of(kinds), kinds == DELETE_DEFAULT
 
 
 def _not_ended(rows: pa.Table, gone: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.arrow.spill import gather, is_large, windows
 from hudi_format.errors import HudiError
 from hudi_format.file_names import parse_base_file
@@ -32,14 +33,7 @@ from hudi_format.merge.folding import STORED, folded_alone, inserted_alone
 from hudi_format.merge.key_index import KeyIndex, precombine
 from hudi_format.merge.ordering import ordering_column
 from hudi_format.merge.payloads import MergeRule, Order
-from hudi_format.merge.record_merger import (
-    DATA,
-    combine,
-    decide,
-    event_times,
-    merged_column,
-    one_array,
-)
+from hudi_format.merge.record_merger import DATA, combine, decide, event_times, merged_column
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.parquet.footer import read_entries
 from hudi_format.parquet.layout import KeyObserver
