@@ -11,10 +11,9 @@ from golden_tables import ROOT, golden
 from hudi_format.errors import HudiError
 from hudi_format.file_names import parse_base_file
 from hudi_format.file_slice.reader import read_file_slice
-from hudi_format.parquet.footer import read_entries
+from hudi_format.parquet.footer import BLOOM_FILTER, read_entries
 from hudi_format.storage.open import open_storage
 from hudi_index.bloom.filter import parse_filter
-from hudi_index.bloom.key_observer import BLOOM
 from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table import records as r
 from hudi_index.metadata_table.files import metadata_merge
@@ -157,7 +156,7 @@ def test_bloom_filters_are_those_of_the_footers(tables, table):
             if base is None or not base.path.endswith(".parquet"):
                 continue
             said = filters[k.bloom_filter_key(partition, file.name)]
-            assert said.text == bytes(read_entries(storage, base.path).values[BLOOM])
+            assert said.text == bytes(read_entries(storage, base.path).values[BLOOM_FILTER])
             rows = pa.parquet.read_table(f"{storage.uri}/{base.path}", columns=["_hoodie_record_key"])
             might = parse_filter(said.text.decode(), said.type_code).might_contain(rows.column(0))
             assert pc.all(might).as_py()

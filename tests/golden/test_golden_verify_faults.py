@@ -13,9 +13,9 @@ from hudi_format.log.block import BlockType, HeaderKey
 from hudi_format.log.encoder import frame
 from hudi_format.log.reader import LogFileReader
 from hudi_format.model import join_path
+from hudi_format.parquet.footer import BLOOM_FILTER, BLOOM_TYPE
 from hudi_format.storage.local import LocalStorage
 from hudi_index.bloom.filter import parse_filter
-from hudi_index.bloom.key_observer import BLOOM, TYPE_CODE
 from hudi_timeline.metadata_table.reader import MetadataTable
 from hudi_timeline.table import HudiTable
 from hudi_timeline.timeline.avro_files import parse
@@ -258,9 +258,9 @@ def rewrite(file, change_rows=None, change_footer=None):
 @fault(("v6", "mdt_all_indexes"), ("v8", "mdt_all_indexes"), left=("file-size",))
 def bloom_filter_that_the_index_does_not_know(t):
     def change(entries):
-        bloom = parse_filter(entries[BLOOM], entries[TYPE_CODE])
+        bloom = parse_filter(entries[BLOOM_FILTER], entries[BLOOM_TYPE])
         bloom.add(pa.array(["another"]))
-        entries[BLOOM] = bloom.to_base64()
+        entries[BLOOM_FILTER] = bloom.to_base64()
 
     path = t.newest_base()
     rewrite(t.path / path, change_footer=change)

@@ -9,7 +9,8 @@ import pytest
 
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.hfile.writer import Bloom, HFileWriter
-from hudi_index.bloom.key_observer import BLOOM, TYPE_CODE, BloomObserver
+from hudi_format.parquet.footer import BLOOM_FILTER, BLOOM_TYPE
+from hudi_index.bloom.key_observer import BloomObserver, BloomSettings
 from interop.hudi_classes import HudiClasses
 
 SCHEMA = '{"type":"record","name":"r","fields":[{"name":"key","type":"string"},{"name":"v","type":"string"}]}'
@@ -138,10 +139,10 @@ def test_bloom_filter_and_key_range_of_ours_are_found(hudi, tmp_path):
     path = tmp_path / "f.hfile"
     case = CASES["gz"]
     keys, _ = _rows(case)
-    observer = BloomObserver()
+    observer = BloomObserver(BloomSettings())
     observer.add(pa.array(keys))
     footer = observer.finish()
-    bloom = Bloom(footer[TYPE_CODE], footer[BLOOM].encode())
+    bloom = Bloom(footer[BLOOM_TYPE], footer[BLOOM_FILTER].encode())
     pairs = _written(case, path, bloom=bloom, key_range=(keys[0], keys[-1]))
     data = path.read_bytes()
     assert hudi.hfile_by_hudi(data) == pairs

@@ -12,7 +12,7 @@ from hudi_format.parquet.writer import BaseFileWriter
 from hudi_format.schema.meta_fields import META_COLUMNS
 from hudi_format.storage.local import LocalStorage
 from hudi_index.bloom.footer_index import FILTER, MAYBE, RANGE
-from hudi_index.bloom.key_observer import BloomObserver
+from hudi_index.bloom.key_observer import BloomObserver, BloomSettings
 from hudi_index.lookup import (
     BLOOM,
     GLOBAL_BLOOM,
@@ -44,7 +44,7 @@ def file(storage):
     )
     schema = rows.schema
     with BaseFileWriter(
-        storage, "f.parquet", schema, config=ParquetConfig(), observer=BloomObserver()
+        storage, "f.parquet", schema, config=ParquetConfig(), observer=BloomObserver(BloomSettings())
     ) as writer:
         writer.write(rows)
         writer.close()

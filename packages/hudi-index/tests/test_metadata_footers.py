@@ -6,8 +6,8 @@ import pytest
 
 from hudi_format.log.scanner import BlockScope
 from hudi_format.model import BaseFile
+from hudi_format.parquet.footer import MAX_KEY, MIN_KEY
 from hudi_format.storage.open import open_storage
-from hudi_index.bloom.key_observer import MAX_KEY, MIN_KEY
 from hudi_index.metadata_footers import MetadataFooters, OpenedFooters
 
 FILE = BaseFile("p", "f_1-0-1_1.parquet", "f", "1")

@@ -16,8 +16,8 @@ import pyarrow as pa
 from hudi_format.fork_safe import ProcessLock
 from hudi_format.log.scanner import BlockScope
 from hudi_format.model import BaseFile, FileSlice
+from hudi_format.parquet.footer import BLOOM_FILTER, BLOOM_TYPE, MAX_KEY, MIN_KEY
 from hudi_format.storage.protocol import Storage
-from hudi_index.bloom.key_observer import BLOOM, MAX_KEY, MIN_KEY, TYPE_CODE
 from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table.records import bloom_filters, schema_of
 from hudi_index.metadata_table.slice_records import OpenedSlices, Wanted
@@ -83,7 +83,9 @@ class OpenedFooters:
         for found in bloom_filters(records):
             if not found.is_deleted and found.text:
                 code = memoryview(found.type_code.encode())
-                return Told({BLOOM: memoryview(found.text), **({TYPE_CODE: code} if len(code) else {})})
+                return Told(
+                    {BLOOM_FILTER: memoryview(found.text), **({BLOOM_TYPE: code} if len(code) else {})}
+                )
         return None
 
 

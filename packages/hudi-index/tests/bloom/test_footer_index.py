@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hudi_format.errors import CorruptFileError
 from hudi_index.bloom.footer_index import FILTER, MAYBE, RANGE, BloomIndex
-from hudi_index.bloom.key_observer import BloomObserver
+from hudi_index.bloom.key_observer import BloomObserver, BloomSettings
 
 KEYS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
 
@@ -24,7 +24,7 @@ class Footer:
 
 
 def footer_of(keys, shape=("DYNAMIC_V0", 100, 1e-9, 200)):
-    observer = BloomObserver(shape[0], shape[1], shape[2], shape[3])
+    observer = BloomObserver(BloomSettings(*shape[:4]))
     observer.add(pa.array(keys, pa.string()))
     return Footer.of(observer.finish())
 

@@ -11,13 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_format.errors import CorruptFileError, RecordKeyError
+from hudi_format.parquet.footer import BLOOM_FILTER, BLOOM_FILTER_OLD, BLOOM_TYPE, MAX_KEY, MIN_KEY
 from hudi_index.bloom.filter import BloomFilter, parse_filter
 from hudi_index.bloom.key_observer import (
-    BLOOM,
-    MAX_KEY,
-    MIN_KEY,
-    OLD_BLOOM,
-    TYPE_CODE,
     BloomObserver,
     BloomSettings,
     MinMaxObserver,
@@ -41,14 +37,14 @@ def golden():
 def test_every_golden_footer_is_built_again_bit_for_bit_from_its_keys():
     kinds = set()
     for row in golden():
-        observer = BloomObserver(row["type_code"], row["entries"], FPP)
+        observer = BloomObserver(BloomSettings(row["type_code"], row["entries"], FPP))
         keys = pa.array(row["keys"], pa.string())
         middle = len(keys) // 3
         observer.add(keys.slice(0, middle))
         observer.add(pa.chunked_array([keys.slice(middle)]))
         entries = observer.finish()
-        assert hashlib.sha256(entries[BLOOM].encode()).hexdigest() == row["bloom_sha256"], row["table"]
-        assert entries[TYPE_CODE] == row["type_code"] == "DYNAMIC_V0"
+        assert hashlib.sha256(entries[BLOOM_FILTER].encode()).hexdigest() == row["bloom_sha256"], row["table"]
+        assert entries[BLOOM_TYPE] == row["type_code"] == "DYNAMIC_V0"
         assert (entries.get(MIN_KEY), entries.get(MAX_KEY)) == (row["min"], row["max"])
         kinds.add((row["entries"], len(keys) > row["entries"]))
     assert kinds == {(60000, False), (1000, False), (1000, True), (10, False)}
@@ -59,7 +55,7 @@ def test_golden_filters_are_read_and_contain_their_keys():
     whole = [row for row in golden() if row["bloom"] is not None]
     assert len(whole) == 4
     for row in whole:
-        f = footer_filter({BLOOM: row["bloom"], TYPE_CODE: row["type_code"]})
+        f = footer_filter({BLOOM_FILTER: row["bloom"], BLOOM_TYPE: row["type_code"]})
         assert f.to_base64() == row["bloom"]
         assert f.total == len(row["keys"])
         assert all(f.might_contain(pa.array(row["keys"], pa.string())).to_pylist())
@@ -71,15 +67,15 @@ def test_a_golden_file_is_carried_over_as_if_written_anew():
     row = max(golden(), key=lambda r: len(r["keys"]))  # two rows of bits
     keys = row["keys"]
     for split in (1, 999, 1000, 1001, len(keys) - 1):
-        first = BloomObserver("DYNAMIC_V0", 1000, FPP)
+        first = BloomObserver(BloomSettings("DYNAMIC_V0", 1000, FPP))
         first.add(pa.array(keys[:split]))
-        second = seeded_observer(first.finish(), "DYNAMIC_V0", 1000, FPP, num_rows=split)
+        second = seeded_observer(first.finish(), BloomSettings("DYNAMIC_V0", 1000, FPP), num_rows=split)
         second.add(pa.array(keys[split:]))
-        assert hashlib.sha256(second.finish()[BLOOM].encode()).hexdigest() == row["bloom_sha256"]
+        assert hashlib.sha256(second.finish()[BLOOM_FILTER].encode()).hexdigest() == row["bloom_sha256"]
 
 
 def entries_of(keys, settings):
-    observer = BloomObserver(*settings)
+    observer = BloomObserver(BloomSettings(*settings))
     observer.add(pa.array(keys, pa.string()))
     return dict(observer.finish())
 
@@ -96,10 +92,10 @@ def test_carried_over_without_deletes_equals_built_anew(first, later, settings):
     keys = list(first)
     entries = entries_of(keys, settings)
     for more in later:
-        observer = seeded_observer(entries, *settings, num_rows=len(keys))
+        observer = seeded_observer(entries, BloomSettings(*settings), num_rows=len(keys))
         if observer is None:  # only because of the order of keys
             assert any(c >= "\ue000" for k in keys for c in k)
-            observer = BloomObserver(*settings)
+            observer = BloomObserver(BloomSettings(*settings))
             observer.add(pa.array(keys, pa.string()))
         observer.add(pa.array(more, pa.string()))
         keys += more
@@ -110,14 +106,14 @@ def test_carried_over_without_deletes_equals_built_anew(first, later, settings):
 def test_the_seed_itself_is_not_changed():
     seed = BloomFilter.create("SIMPLE", 10, 0.1)
     before = seed.to_base64()
-    BloomObserver("SIMPLE", 10, 0.1, seed=seed, seed_range=("a", "b")).add(pa.array(["x"]))
+    BloomObserver(BloomSettings("SIMPLE", 10, 0.1), seed=seed, seed_range=("a", "b")).add(pa.array(["x"]))
     assert seed.to_base64() == before
 
 
 def test_a_seed_without_further_keys_is_written_as_it_stands(monkeypatch):
     entries = entries_of(KEYS, SETTINGS)
     monkeypatch.setattr(BloomFilter, "to_base64", lambda self: pytest.fail("it was encoded again"))
-    observer = seeded_observer(entries, *SETTINGS, num_rows=len(KEYS))
+    observer = seeded_observer(entries, BloomSettings(*SETTINGS), num_rows=len(KEYS))
     assert observer is not None
     assert dict(observer.finish()) == entries
 
@@ -139,15 +135,17 @@ KEYS = [f"k{i}" for i in range(7)]
     ],
 )
 def test_a_filter_that_would_differ_from_one_built_anew_is_not_carried_over(settings, rows):
-    assert seeded_observer(entries_of(KEYS, SETTINGS), *SETTINGS, num_rows=7) is not None
-    assert seeded_observer(entries_of(KEYS, SETTINGS), *settings, num_rows=rows) is None
+    assert seeded_observer(entries_of(KEYS, SETTINGS), BloomSettings(*SETTINGS), num_rows=7) is not None
+    assert seeded_observer(entries_of(KEYS, SETTINGS), BloomSettings(*settings), num_rows=rows) is None
 
 
 def test_a_full_filter_is_carried_over_only_where_it_may_not_grow_further():
     full = entries_of([f"k{i}" for i in range(30)], SETTINGS)
-    assert seeded_observer(full, *SETTINGS, num_rows=30) is not None
-    assert seeded_observer(full, "DYNAMIC_V0", 5, 0.1, 15, num_rows=30) is None
-    assert seeded_observer(full, "DYNAMIC_V0", 5, 0.1, 6, num_rows=30) is not None  # two rows as well
+    assert seeded_observer(full, BloomSettings(*SETTINGS), num_rows=30) is not None
+    assert seeded_observer(full, BloomSettings("DYNAMIC_V0", 5, 0.1, 15), num_rows=30) is None
+    assert (
+        seeded_observer(full, BloomSettings("DYNAMIC_V0", 5, 0.1, 6), num_rows=30) is not None
+    )  # two rows as well
 
 
 def test_keys_that_are_gone_are_carried_up_to_the_share_allowed():
@@ -156,7 +154,7 @@ def test_keys_that_are_gone_are_carried_up_to_the_share_allowed():
     def carried(num_rows, most_deleted):
         settings = ("DYNAMIC_V0", 1000, 0.1, 1000)
         observer = seeded_observer(
-            entries, *settings, num_rows=num_rows, most_deleted=most_deleted, stale_allowed=0.1
+            entries, BloomSettings(*settings), num_rows=num_rows, most_deleted=most_deleted, stale_allowed=0.1
         )
         return observer is not None
 
@@ -171,19 +169,22 @@ def test_keys_that_are_gone_are_carried_up_to_the_share_allowed():
 def test_a_simple_filter_does_not_count_and_is_carried_only_without_deletes():
     settings = ("SIMPLE", 10, 0.1, 0)
     entries = entries_of(KEYS, settings)
-    assert seeded_observer(entries, *settings, num_rows=7) is not None
-    assert seeded_observer(entries, *settings, num_rows=7, most_deleted=1, stale_allowed=0.5) is None
+    assert seeded_observer(entries, BloomSettings(*settings), num_rows=7) is not None
+    assert (
+        seeded_observer(entries, BloomSettings(*settings), num_rows=7, most_deleted=1, stale_allowed=0.5)
+        is None
+    )
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {BLOOM: "junk"},
-        {BLOOM: ""},
-        {TYPE_CODE: "OTHER"},
+        {BLOOM_FILTER: "junk"},
+        {BLOOM_FILTER: ""},
+        {BLOOM_TYPE: "OTHER"},
         {MIN_KEY: None},
         {MAX_KEY: None},
-        {BLOOM: None},
+        {BLOOM_FILTER: None},
         # A range taken by bytes, which Java's order may see otherwise.
         {MAX_KEY: "😀"},
         {MIN_KEY: "\ue000"},
@@ -192,13 +193,13 @@ def test_a_simple_filter_does_not_count_and_is_carried_only_without_deletes():
 def test_a_footer_that_cannot_be_relied_on_is_built_anew(change):
     entries = entries_of(KEYS, SETTINGS)
     entries = {k: v for k, v in {**entries, **change}.items() if v is not None}
-    assert seeded_observer(entries, *SETTINGS, num_rows=7) is None
+    assert seeded_observer(entries, BloomSettings(*SETTINGS), num_rows=7) is None
 
 
 def test_a_file_without_rows_is_carried_over_too():
     entries = entries_of([], SETTINGS)
-    assert set(entries) == {BLOOM, TYPE_CODE}
-    observer = seeded_observer(entries, *SETTINGS, num_rows=0)
+    assert set(entries) == {BLOOM_FILTER, BLOOM_TYPE}
+    observer = seeded_observer(entries, BloomSettings(*SETTINGS), num_rows=0)
     observer.add(pa.array(["a"]))
     assert dict(observer.finish()) == entries_of(["a"], SETTINGS)
 
@@ -207,10 +208,10 @@ def test_a_file_without_rows_is_carried_over_too():
 @pytest.mark.parametrize("number", [0, 1, 2, 19, 20, 21, 60])
 def test_a_filter_that_goes_by_the_keys_is_the_one_made_for_their_number(kind, number):
     keys = pa.array([f"k{i}" for i in range(number)], pa.string())
-    fixed = BloomObserver(kind, max(1, min(number, 20)), 0.001, 40)
+    fixed = BloomObserver(BloomSettings(kind, max(1, min(number, 20)), 0.001, 40))
     fixed.add(keys)
     for cut in {0, 1, number // 2, number}:
-        observer = BloomObserver(kind, 20, 0.001, 40, to_keys=True)
+        observer = BloomObserver(BloomSettings(kind, 20, 0.001, 40, to_keys=True))
         observer.add(keys.slice(0, cut).dictionary_encode())
         observer.add(pa.chunked_array([keys.slice(cut)]))
         assert dict(observer.finish()) == dict(fixed.finish())
@@ -219,12 +220,12 @@ def test_a_filter_that_goes_by_the_keys_is_the_one_made_for_their_number(kind, n
 @given(key_lists, key_lists)
 def test_a_file_whose_filter_goes_by_the_keys_is_rewritten_as_if_anew(first, later):
     def entries(keys):
-        observer = BloomObserver("DYNAMIC_V0", 8, 0.1, 16, to_keys=True)
+        observer = BloomObserver(BloomSettings("DYNAMIC_V0", 8, 0.1, 16, to_keys=True))
         observer.add(pa.array(keys, pa.string()))
         return dict(observer.finish())
 
     old = entries(first)
-    carried = seeded_observer(old, "DYNAMIC_V0", 8, 0.1, 16, num_rows=len(first), to_keys=True)
+    carried = seeded_observer(old, BloomSettings("DYNAMIC_V0", 8, 0.1, 16, to_keys=True), num_rows=len(first))
     if carried is None:
         assert len(first) < 8 or any(c >= "\ue000" for k in first for c in k)
         return
@@ -268,14 +269,14 @@ def test_a_filter_is_not_built_again_of_the_same_keys(monkeypatch):
 @pytest.mark.parametrize(
     "change",
     [
-        {BLOOM: "junk"},
-        {BLOOM: None},
-        {TYPE_CODE: "OTHER"},
+        {BLOOM_FILTER: "junk"},
+        {BLOOM_FILTER: None},
+        {BLOOM_TYPE: "OTHER"},
         {MIN_KEY: None},
         {MAX_KEY: "😀"},
-        {BLOOM: entries_by_keys(KEYS[1:])[BLOOM]},  # of fewer keys
-        {BLOOM: entries_by_keys([*KEYS, "more"])[BLOOM]},
-        {BLOOM: BloomFilter.create("DYNAMIC_V0", len(KEYS), 0.1, 16).to_base64()},  # of none
+        {BLOOM_FILTER: entries_by_keys(KEYS[1:])[BLOOM_FILTER]},  # of fewer keys
+        {BLOOM_FILTER: entries_by_keys([*KEYS, "more"])[BLOOM_FILTER]},
+        {BLOOM_FILTER: BloomFilter.create("DYNAMIC_V0", len(KEYS), 0.1, 16).to_base64()},  # of none
     ],
 )
 def test_a_footer_that_is_not_of_the_keys_is_not_taken_over(change):
@@ -288,7 +289,7 @@ def test_a_footer_that_is_not_of_the_keys_is_not_taken_over(change):
 @pytest.mark.parametrize("bad", [None, ""])
 def test_keys_that_are_none_are_refused_while_they_wait(bad):
     with pytest.raises(RecordKeyError, match="1 keys are null or empty"):
-        BloomObserver(to_keys=True).add(pa.array(["a", bad]))
+        BloomObserver(BloomSettings(to_keys=True)).add(pa.array(["a", bad]))
 
 
 def test_eight_keys_take_no_more_than_some_dozen_bytes():
@@ -296,11 +297,11 @@ def test_eight_keys_take_no_more_than_some_dozen_bytes():
     assert not BloomSettings.of("DYNAMIC_V0", 60000, FPP, 100000).to_keys
     observer = observer_of(BloomSettings.of("DYNAMIC_V0", None, FPP, 100000))
     observer.add(pa.array([f"k{i}" for i in range(8)]))
-    assert len(observer.finish()[BLOOM]) < 150
+    assert len(observer.finish()[BLOOM_FILTER]) < 150
 
 
 def test_simple_filters_have_no_type_code():
-    assert set(entries_of(["a"], ("SIMPLE", 10, 0.1, 0))) == {BLOOM, MIN_KEY, MAX_KEY}
+    assert set(entries_of(["a"], ("SIMPLE", 10, 0.1, 0))) == {BLOOM_FILTER, MIN_KEY, MAX_KEY}
 
 
 @given(st.lists(st.lists(st.one_of(st.none(), st.text(max_size=4)), max_size=8), max_size=4))
@@ -317,8 +318,8 @@ def test_the_filter_and_range_of_a_footer_are_read():
     assert footer_range(entries) == ("k0", "k6")
     assert footer_range({MIN_KEY: "a"}) is None
     assert footer_filter({}) is None
-    old = {OLD_BLOOM: entries_of(KEYS, ("SIMPLE", 10, 0.1, 0))[BLOOM]}
+    old = {BLOOM_FILTER_OLD: entries_of(KEYS, ("SIMPLE", 10, 0.1, 0))[BLOOM_FILTER]}
     assert footer_filter(old).might_contain(pa.array(["k0"])).to_pylist() == [True]
     with pytest.raises(CorruptFileError):
-        footer_filter({BLOOM: "junk"})
-    assert parse_filter(entries[BLOOM], entries[TYPE_CODE]).total == 7
+        footer_filter({BLOOM_FILTER: "junk"})
+    assert parse_filter(entries[BLOOM_FILTER], entries[BLOOM_TYPE]).total == 7

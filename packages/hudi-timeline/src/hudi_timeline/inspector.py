@@ -14,10 +14,9 @@ import pyarrow as pa
 from hudi_format.arrow.arrays import column_of, flags, integers, table_of, texts
 from hudi_format.errors import HudiError, InstantNotFoundError, UnsupportedError
 from hudi_format.model import BaseFile, FileSlice, LogFile
-from hudi_format.parquet.footer import read_footer
+from hudi_format.parquet.footer import BLOOM_FILTER, BLOOM_TYPE, MAX_KEY, MIN_KEY, read_footer
 from hudi_format.storage.parallel import on_threads
 from hudi_format.storage.protocol import Storage
-from hudi_index.bloom.key_observer import BLOOM, MAX_KEY, MIN_KEY, TYPE_CODE
 from hudi_timeline.file_system_view.base_files import base_files
 from hudi_timeline.file_system_view.file_slices import every_slice, newest_slices
 from hudi_timeline.file_system_view.outlived_snapshot import looks_again
@@ -451,7 +450,7 @@ class Inspector:
                 "size": b.size,
                 "min_key": f.entries.get(MIN_KEY),
                 "max_key": f.entries.get(MAX_KEY),
-                "bloom_filter": f.entries.get(TYPE_CODE, "SIMPLE") if BLOOM in f.entries else None,
+                "bloom_filter": f.entries.get(BLOOM_TYPE, "SIMPLE") if BLOOM_FILTER in f.entries else None,
             }
             for b, f in zip(files, footers, strict=True)
         ]

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from planted import AFTER, FAULTS, OPTIONS, SCHEMA, UUID, Planted, column, fault, rows
 
+from hudi_format.parquet.footer import BLOOM_FILTER, MAX_KEY
 from hudi_format.storage.local import LocalStorage
 from hudi_index.bloom.filter import BloomFilter
-from hudi_index.bloom.key_observer import BLOOM, MAX_KEY
 from hudi_timeline import HudiTable
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.archived_timeline import archived_instants
@@ -430,7 +430,7 @@ def file_without_a_column_of_its_avro_schema(t):
 @fault()
 def bloom_filter_that_is_none(t):
     file = t.file(t.last)
-    t.rewrite(file, change_footer={BLOOM: "AAAA"})
+    t.rewrite(file, change_footer={BLOOM_FILTER: "AAAA"})
     return [("base-file-bloom", t.below(file))]
 
 
@@ -439,7 +439,7 @@ def bloom_filter_of_other_keys(t):
     file = t.file(t.last)
     other = BloomFilter.create()
     other.add(pa.array(["z"]))
-    t.rewrite(file, change_footer={BLOOM: other.to_base64()})
+    t.rewrite(file, change_footer={BLOOM_FILTER: other.to_base64()})
     return [("base-file-bloom-keys", t.below(file))]
 
 

@@ -22,13 +22,7 @@ from hudi_format.errors import (
 from hudi_format.file_slice.base_file import OtherBaseFile, open_other
 from hudi_format.keygen.partition_path import lacks_column
 from hudi_format.parquet.arrow_file import has_int96, parquet_file
-from hudi_format.parquet.footer import (
-    check_columns,
-    corrupt,
-    footer_bytes,
-    long_decimal,
-    reading,
-)
+from hudi_format.parquet.footer import check_columns, corrupt, footer_bytes, long_decimal, reading
 from hudi_format.parquet.reader import pays_threads, row_counts, wrong_rows
 from hudi_format.parquet.row_group_filter import RowGroupFilter
 from hudi_format.parquet.row_groups import repeating, row_groups

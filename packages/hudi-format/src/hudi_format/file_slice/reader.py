@@ -21,10 +21,7 @@ import pyarrow.compute as pc
 from hudi_format._checks import text_list
 from hudi_format.arrow.arrays import filtered, one_array
 from hudi_format.arrow.spill import MemoryLimit
-from hudi_format.errors import (
-    HudiError,
-    MissingColumnError,
-)
+from hudi_format.errors import HudiError, MissingColumnError
 from hudi_format.file_slice.base_file import open_other
 from hudi_format.file_slice.base_rows import BATCH_ROWS, BaseFileRead, BaseFileReader, over_base
 from hudi_format.file_slice.slice_entries import SliceEntries, open_log
@@ -34,10 +31,7 @@ from hudi_format.log.scanner import BlockScope
 from hudi_format.merge import record_merger
 from hudi_format.merge.log_entries import Patches
 from hudi_format.merge.log_records import MergeCounts
-from hudi_format.merge.ordering import (
-    null_is_zero,
-    sequences,
-)
+from hudi_format.merge.ordering import null_is_zero, sequences
 from hudi_format.merge.overlay import written_out
 from hudi_format.merge.partial_update import has_mask, is_has
 from hudi_format.merge.payloads import IS_DELETED, MergeRule, Order

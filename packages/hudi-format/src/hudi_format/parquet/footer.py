@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -256,6 +257,14 @@ BLOOM_FILTER_OLD = "com.uber.hoodie.bloomfilter"
 BLOOM_TYPE = "hoodie_bloom_filter_type_code"
 MIN_KEY = "hoodie_min_record_key"
 MAX_KEY = "hoodie_max_record_key"
+
+_Value = TypeVar("_Value")
+
+
+def filter_entry(entries: Mapping[str, _Value]) -> _Value | None:
+    """The bloom filter among a footer's entries, by its name of before Apache too; None where there is none."""
+    return entries.get(BLOOM_FILTER) or entries.get(BLOOM_FILTER_OLD)
+
 
 DAMAGED_REMEDY = CorruptFileError.usual_remedy
 

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.errors import CorruptFileError
+from hudi_format.parquet.footer import BLOOM_TYPE, MAX_KEY, MIN_KEY, filter_entry
 from hudi_index.bloom import _filter
-from hudi_index.bloom.key_observer import BLOOM, MAX_KEY, MIN_KEY, OLD_BLOOM, TYPE_CODE
 from hudi_index.bloom.probe import Probe, filter_text
 from hudi_index.hashing.java import orders_part
 
@@ -78,10 +78,10 @@ class BloomIndex:
                 rows = self._ranges.between(bytes(low), bytes(high))
                 if rows is not None and not len(rows):
                     return Candidates(RANGE, rows)
-        text = footer.values.get(BLOOM) or footer.values.get(OLD_BLOOM)
+        text = filter_entry(footer.values)
         if not text:
             return Candidates(MAYBE, rows)
-        code = footer.values.get(TYPE_CODE)
+        code = footer.values.get(BLOOM_TYPE)
         rows = self.probe.might_be_in(filter_text(text, None if code is None else bytes(code).decode()), rows)
         return Candidates(MAYBE if len(rows) else FILTER, rows)
 

@@ -14,15 +14,10 @@ import pyarrow.compute as pc
 
 from hudi_format.arrow.text_buffers import text_chunks
 from hudi_format.errors import CorruptFileError, RecordKeyError
+from hudi_format.parquet.footer import BLOOM_FILTER, BLOOM_TYPE, MAX_KEY, MIN_KEY, filter_entry
 from hudi_format.parquet.layout import NO_OBSERVER, KeyObserver
 from hudi_index.bloom.filter import DYNAMIC, SIMPLE, BloomFilter, parse_filter
 from hudi_index.hashing.java import min_max, orders_part
-
-BLOOM = "org.apache.hudi.bloomfilter"
-OLD_BLOOM = "com.uber.hoodie.bloomfilter"
-TYPE_CODE = "hoodie_bloom_filter_type_code"
-MIN_KEY = "hoodie_min_record_key"
-MAX_KEY = "hoodie_max_record_key"
 
 _ENTRIES = 60000
 
@@ -61,7 +56,7 @@ class BloomSettings:
         to_keys: a file of fewer keys than `entries` has a filter for their number: 43 bits for a key instead of 431 KB.
     """
 
-    type_code: str = "DYNAMIC_V0"
+    type_code: str = DYNAMIC
     entries: int = _ENTRIES
     fpp: float = 0.000000001
     max_entries: int = 100000
@@ -87,32 +82,28 @@ class BloomObserver:
     """Collects the bloom filter and the key range.
 
     Args:
-        type_code, entries, fpp, max_entries: as `BloomFilter.create`.
+        settings: of the filter.  Where it is made for the number of keys, they are kept until there are as many as
+            `entries`; not with a seed.
         seed, seed_range: filter and range of keys that are in the file too, before all that `add` is given,
             and are not shown to the observer.  The filter is copied.  What `finish` gives is then equal to
             what a new observer that sees all keys would give, if the seed was made with the same settings
             from exactly these keys in their order; `seeded_observer` checks that.
         seed_text: the seed as it stands in a footer, if that is known: what `finish` gives if no key is added.
-        to_keys: of fewer keys than `entries` the filter is made for their number.  Until there are as many they are
-            kept.  Not with a seed.
     """
 
     def __init__(
         self,
-        type_code: str = DYNAMIC,
-        entries: int = 60000,
-        fpp: float = 0.000000001,
-        max_entries: int = 100000,
+        settings: BloomSettings,
         *,
         seed: BloomFilter | None = None,
         seed_range: tuple[str, str] | None = None,
         seed_text: str | None = None,
-        to_keys: bool = False,
     ) -> None:
-        self._settings = BloomSettings(type_code, entries, fpp, max_entries)
-        self._waiting: list[pa.Array] | None = [] if to_keys and seed is None else None
-        self._filter = self._settings.filter_for(1 if to_keys else entries) if seed is None else seed
-        self._max_entries = max_entries
+        self._settings = settings
+        self._waiting: list[pa.Array] | None = [] if settings.to_keys and seed is None else None
+        self._filter = (
+            settings.filter_for(1 if settings.to_keys else settings.entries) if seed is None else seed
+        )
         self._shared = seed is not None  # to be copied before a key is added
         self._text = None if seed is None else seed_text
         self._range = MinMaxObserver(seed_range=seed_range)
@@ -125,7 +116,7 @@ class BloomObserver:
         """
         if self._shared:
             self._filter, self._shared = self._filter.copy(), False
-            self._filter.max_entries = self._max_entries
+            self._filter.max_entries = self._settings.max_entries
         self._text = None
         if self._waiting is None:
             self._filter.add(keys)
@@ -153,9 +144,9 @@ class BloomObserver:
         """Entries for the footer."""
         if self._waiting is not None:
             self._settle(self._waiting)
-        out = {BLOOM: self._filter.to_base64() if self._text is None else self._text}
+        out = {BLOOM_FILTER: self._filter.to_base64() if self._text is None else self._text}
         if self._filter.type_code != SIMPLE:
-            out[TYPE_CODE] = self._filter.type_code
+            out[BLOOM_TYPE] = self._filter.type_code
         return {**out, **self._range.finish()}
 
 
@@ -168,9 +159,7 @@ def observer_of(bloom: BloomSettings | None, *, virtual: bool = False) -> KeyObs
     """
     if virtual:
         return NO_OBSERVER
-    if bloom is None:
-        return MinMaxObserver()
-    return BloomObserver(bloom.type_code, bloom.entries, bloom.fpp, bloom.max_entries, to_keys=bloom.to_keys)
+    return MinMaxObserver() if bloom is None else BloomObserver(bloom)
 
 
 class SameKeysObserver:
@@ -231,9 +220,9 @@ def observer_of_rewritten(
     found = _sound(entries, wanted, bloom.max_entries, num_rows)
     if found is None or (found.type_code != SIMPLE and not _grown_alike(found, wanted, num_rows, 0, 0.0)):
         return anew
-    same = {BLOOM: entries.get(BLOOM) or entries[OLD_BLOOM]}
-    same |= {n: entries[n] for n in (TYPE_CODE, MIN_KEY, MAX_KEY) if n in entries}
-    return SameKeysObserver(same, num_rows, anew)
+    same = {BLOOM_FILTER: filter_entry(entries)}
+    same |= {n: entries.get(n) for n in (BLOOM_TYPE, MIN_KEY, MAX_KEY)}
+    return SameKeysObserver({n: text for n, text in same.items() if text is not None}, num_rows, anew)
 
 
 def footer_filter(entries: Mapping[str, str], *, max_entries: int = 100000) -> BloomFilter | None:
@@ -242,8 +231,8 @@ def footer_filter(entries: Mapping[str, str], *, max_entries: int = 100000) -> B
     Raises:
         CorruptFileError: an entry that is no filter.
     """
-    text = entries.get(BLOOM) or entries.get(OLD_BLOOM)
-    return parse_filter(text, entries.get(TYPE_CODE), max_entries=max_entries) if text else None
+    text = filter_entry(entries)
+    return parse_filter(text, entries.get(BLOOM_TYPE), max_entries=max_entries) if text else None
 
 
 def footer_range(entries: Mapping[str, str]) -> tuple[str, str] | None:
@@ -255,15 +244,11 @@ def footer_range(entries: Mapping[str, str]) -> tuple[str, str] | None:
 
 def seeded_observer(
     entries: Mapping[str, str],
-    type_code: str = DYNAMIC,
-    bloom_entries: int = 60000,
-    fpp: float = 0.000000001,
-    max_entries: int = 100000,
+    settings: BloomSettings,
     *,
     num_rows: int,
     most_deleted: int = 0,
     stale_allowed: float = 0.0,
-    to_keys: bool = False,
 ) -> BloomObserver | None:
     """Observer for a rewritten file, seeded from the old footer; sees appended keys only.
 
@@ -273,20 +258,20 @@ def seeded_observer(
 
     Args:
         entries: footer of the old file.
+        settings: of the new file's filter; one of a file of fewer keys, made for their number, is built anew.
         num_rows: rows of the old file, all of which stay, in their order, but for those deleted.
         most_deleted: how many rows the rewrite deletes at most.
         stale_allowed: how many keys that are gone, as a share of `num_rows`, the new filter may hold.
-        to_keys: as of `BloomObserver`; a filter of a file of fewer keys is built anew for their number.
 
     Returns:
         None where the observer must see all keys: the footer has no sound filter and range, it was made
         with other settings, does not count `num_rows` keys, holds too many that are gone, or its range was
         taken in another order than Java's (Apache Hudi's bulk_insert by rows compares bytes).
     """
-    if to_keys and num_rows - most_deleted < bloom_entries:
+    if settings.to_keys and num_rows - most_deleted < settings.entries:
         return None
-    wanted = BloomFilter.create(type_code, bloom_entries, fpp, max_entries)
-    old = _sound(entries, wanted, max_entries, num_rows)
+    wanted = settings.filter_for(settings.entries)
+    old = _sound(entries, wanted, settings.max_entries, num_rows)
     if old is None:
         return None
     if old.type_code == SIMPLE:
@@ -295,11 +280,9 @@ def seeded_observer(
             return None
     elif not _grown_alike(old, wanted, num_rows, most_deleted, stale_allowed):
         return None
-    old.entries = bloom_entries
-    return BloomObserver(
-        type_code, bloom_entries, fpp, max_entries,
-        seed=old, seed_range=footer_range(entries), seed_text=entries.get(BLOOM) or entries.get(OLD_BLOOM),
-    )  # fmt: skip
+    old.entries = settings.entries
+    text, ends = filter_entry(entries), footer_range(entries)
+    return BloomObserver(settings, seed=old, seed_range=ends, seed_text=text)
 
 
 def _sound(

@@ -25,9 +25,9 @@ from hudi_format.log.block import BlockType, LogBlock
 from hudi_format.log.data_block import BlockDecoder
 from hudi_format.log.delete_block import read_deletes
 from hudi_format.log.reader import LogFileReader
+from hudi_format.parquet.footer import MAX_KEY, MIN_KEY
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_format.storage.protocol import Storage
-from hudi_index.bloom.key_observer import MAX_KEY, MIN_KEY
 
 ROW, KEY_RANGE, BLOCK, DELETE_BLOCK, CHANGE, INDEX, VALUE, TEXT = (
     "row", "key range", "log block", "delete block", "captured change", "index entry", "value", "text",

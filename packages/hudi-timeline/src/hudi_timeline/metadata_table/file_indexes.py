@@ -15,12 +15,11 @@ import pyarrow as pa
 
 from hudi_format.file_names import parse_base_file
 from hudi_format.model import BaseFile
-from hudi_format.parquet.footer import read_entries
+from hudi_format.parquet.footer import BLOOM_FILTER, BLOOM_TYPE, read_entries
 from hudi_format.parquet.row_groups import read_row_groups
 from hudi_format.schema.meta_fields import META_COLUMNS
 from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import Storage
-from hudi_index.bloom.key_observer import BLOOM, TYPE_CODE
 from hudi_index.metadata_table.index_records import (
     FooterFilter,
     bloom_filter_records,
@@ -120,10 +119,10 @@ def bloom_filters_of(storage: Storage, files: Sequence[BaseFile]) -> tuple[pa.Re
 
     def read(file: BaseFile) -> FooterFilter | None:
         entries = read_entries(storage, file.path, size=file.size)
-        text = entries.values.get(BLOOM)
+        text = entries.values.get(BLOOM_FILTER)
         if text is None:
             return None
-        return FooterFilter(entries.text(TYPE_CODE) or _DEFAULT_TYPE, bytes(text), file.instant)
+        return FooterFilter(entries.text(BLOOM_TYPE) or _DEFAULT_TYPE, bytes(text), file.instant)
 
     found = list(side_by_side(read, files, THREADS))
     filters = {(f.partition, f.name): text for f, text in zip(files, found, strict=True) if text is not None}

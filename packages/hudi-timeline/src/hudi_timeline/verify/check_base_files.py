@@ -14,10 +14,18 @@ from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, Un
 from hudi_format.file_names import parse_base_file
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.model import BaseFile
-from hudi_format.parquet.footer import Footer, footer_bytes, open_with_source, read_footer, reading
+from hudi_format.parquet.footer import (
+    BLOOM_TYPE,
+    Footer,
+    filter_entry,
+    footer_bytes,
+    open_with_source,
+    read_footer,
+    reading,
+)
 from hudi_format.parquet.row_groups import Raw, RowGroup, row_groups
 from hudi_format.schema.meta_fields import COMMIT_TIME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from hudi_index.bloom.key_observer import BLOOM, OLD_BLOOM, TYPE_CODE, footer_filter, footer_range
+from hudi_index.bloom.key_observer import footer_filter, footer_range
 from hudi_index.bloom.probe import filter_text
 from hudi_index.hashing.java import min_max
 from hudi_timeline.verify.findings import VerifyReport
@@ -77,9 +85,9 @@ def _check(
             return None
     try:
         # Its headers and length; all of it is decoded where the data is read too.
-        text = found.footer.entries.get(BLOOM) or found.footer.entries.get(OLD_BLOOM)
+        text = filter_entry(found.footer.entries)
         if text:
-            filter_text(memoryview(text.encode()), found.footer.entries.get(TYPE_CODE))
+            filter_text(memoryview(text.encode()), found.footer.entries.get(BLOOM_TYPE))
     except CorruptFileError as e:
         report.add("base-file-bloom", file.path, e.message, file.instant)
     return found

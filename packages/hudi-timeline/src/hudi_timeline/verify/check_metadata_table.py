@@ -22,10 +22,9 @@ from hudi_format.errors import (
 from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_file
 from hudi_format.file_slice.reader import read_file_slice
 from hudi_format.model import join_path
-from hudi_format.parquet.footer import Footer, read_footer
+from hudi_format.parquet.footer import BLOOM_FILTER, Footer, read_footer
 from hudi_format.parquet.row_groups import RowGroup, read_row_groups
 from hudi_format.storage.open import open_beside
-from hudi_index.bloom.key_observer import BLOOM
 from hudi_index.metadata_table.files import metadata_merge
 from hudi_index.metadata_table.records import payload_field, schema_of
 from hudi_timeline.concurrency import markers
@@ -300,14 +299,14 @@ def _check_blooms(facts: TableState, footers: Mapping[str, Footer | None], repor
     if not found:
         return
     for path, footer in footers.items():
-        if footer is None or BLOOM not in footer.entries:
+        if footer is None or BLOOM_FILTER not in footer.entries:
             continue
         name = path.rpartition("/")[2]
         file_id = base64.b64encode(hashlib.md5(name.encode(), usedforsecurity=False).digest()).decode()
         said = found.get(file_id)
         if said is None and not report.names(path):
             report.add("mdt-bloom", path, "bloom_filters has no record of the file")
-        elif said is not None and bytes(said) != footer.entries[BLOOM].encode():
+        elif said is not None and bytes(said) != footer.entries[BLOOM_FILTER].encode():
             report.add("mdt-bloom", path, "bloom_filters has another filter than the file's footer")
 
 

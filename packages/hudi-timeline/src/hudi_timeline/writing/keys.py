@@ -17,10 +17,9 @@ from hudi_format.merge import payloads
 from hudi_format.merge.ordering import check_comparable
 from hudi_format.merge.payloads import MergeRule
 from hudi_format.model import BaseFile, WriteStat
-from hudi_format.parquet.footer import read_footer
+from hudi_format.parquet.footer import MAX_KEY, MIN_KEY, read_footer
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
-from hudi_index.bloom.key_observer import MAX_KEY, MIN_KEY
 from hudi_index.lookup import BLOOM, GLOBAL_BLOOM, LookupCount
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import WriteConfig

@@ -35,18 +35,18 @@ from hudi_format.merge.ordering import ordering_column
 from hudi_format.merge.payloads import MergeRule, Order
 from hudi_format.merge.record_merger import DATA, combine, decide, event_times, merged_column
 from hudi_format.model import BaseFile, WriteStat
-from hudi_format.parquet.footer import read_entries
+from hudi_format.parquet.footer import (
+    BLOOM_FILTER,
+    BLOOM_FILTER_OLD,
+    BLOOM_TYPE,
+    MAX_KEY,
+    MIN_KEY,
+    read_entries,
+)
 from hudi_format.parquet.layout import KeyObserver
 from hudi_format.parquet.reader import iter_row_groups, read_keys
 from hudi_format.schema.meta_fields import META_COLUMNS, RECORD_KEY
-from hudi_index.bloom.key_observer import (
-    BLOOM,
-    MAX_KEY,
-    MIN_KEY,
-    OLD_BLOOM,
-    TYPE_CODE,
-    seeded_observer,
-)
+from hudi_index.bloom.key_observer import seeded_observer
 from hudi_index.bucket import BucketIndex
 from hudi_index.tagging import MOVED, STORED_IN, deleted_rows, record_kinds
 from hudi_timeline.writing.file_writer import SizedFiles, confirm, file_spec, rewriting_observer, start_file
@@ -169,7 +169,7 @@ def _groups(context: WriteContext, path: str, keys: pa.ChunkedArray) -> Iterator
 
 
 # What a footer says of the file's keys.
-_OF_KEYS = (BLOOM, OLD_BLOOM, TYPE_CODE, MIN_KEY, MAX_KEY)
+_OF_KEYS = (BLOOM_FILTER, BLOOM_FILTER_OLD, BLOOM_TYPE, MIN_KEY, MAX_KEY)
 # The key may stay in a footer's filter after its record was deleted: the filter then answers "maybe" for
 # it.  Past this share of such keys a rewrite builds the filter anew.
 STALE_KEYS_ALLOWED = 0.1
@@ -411,14 +411,10 @@ def _carried(context: WriteContext, most_deleted: int) -> Carry:
             return None
         return seeded_observer(
             {name: footer[name] for name in _OF_KEYS if name in footer},
-            bloom.type_code,
-            bloom.entries,
-            bloom.fpp,
-            bloom.max_entries,
+            bloom,
             num_rows=num_rows,
             most_deleted=most_deleted,
             stale_allowed=STALE_KEYS_ALLOWED,
-            to_keys=bloom.to_keys,
         )
 
     return carry

@@ -15,13 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from hudi_format.errors import ConflictingOptionError, OptionError, UnsupportedError
 from hudi_format.model import FileSlice
-from hudi_index.bucket import (
-    FEATURE,
-    MOST_BUCKETS,
-    BucketIndex,
-    PartitionedBucketIndex,
-    new_bucket_file_id,
-)
+from hudi_index.bucket import FEATURE, MOST_BUCKETS, BucketIndex, PartitionedBucketIndex, new_bucket_file_id
 from hudi_index.consistent_hashing import ConsistentBucketIndex, HashingMetadata, middle_of
 from hudi_index.extendible_hashing import DEEPEST, ExtendibleBucketIndex, HashingDirectory
 from hudi_timeline.file_system_view.bucket_groups import slice_bytes, slices_by_bucket, table_index
