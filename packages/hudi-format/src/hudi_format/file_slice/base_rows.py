@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,7 +23,7 @@ from hudi_format.errors import (
 from hudi_format.file_slice.base_file import OtherBaseFile, open_other
 from hudi_format.keygen.partition_path import lacks_column
 from hudi_format.parquet.arrow_file import has_int96, parquet_file
-from hudi_format.parquet.footer import check_columns, corrupt, footer_bytes, long_decimal, reading
+from hudi_format.parquet.footer import check_columns, footer_bytes, reading
 from hudi_format.parquet.reader import pays_threads, row_counts, wrong_rows
 from hudi_format.parquet.row_group_filter import RowGroupFilter
 from hudi_format.parquet.row_groups import repeating, row_groups
@@ -104,19 +105,21 @@ class BaseFileReader:
             self.row_groups = []
             self._check_held(self._other.names)
             return
-        self._source = _open(wanted)
+        with _reading(wanted):
+            self._source = wanted.storage.open_input(wanted.path)
         coded = self._repeating(dictionaries, batch_rows)
         try:
-            self._file = parquet_file(
-                self._source, is_local=wanted.storage.is_local, dictionary_columns=coded
-            )
-            check_columns(self._file.schema_arrow)
-            self._texts = texts_as_bytes(self._file)
-            stored = set(self._file.schema_arrow.names)
-            self._rows = row_counts(self._file.metadata)
-        except (*_UNREADABLE, KeyError) as e:  # KeyError: row groups have a column that the schema has not
+            with _reading(wanted):
+                self._file = parquet_file(
+                    self._source, is_local=wanted.storage.is_local, dictionary_columns=coded
+                )
+                check_columns(self._file.schema_arrow)
+                self._texts = texts_as_bytes(self._file)
+                stored = set(self._file.schema_arrow.names)
+                self._rows = row_counts(self._file.metadata)
+        except BaseException:
             self._source.close()
-            raise _corrupt(wanted, e) from None
+            raise
         self._stored = _with_dictionaries(self._stored, self._file.schema_arrow, coded)
         self._columns = [n for n in self._stored.names if n in stored]
         self._check_held(stored)
@@ -157,12 +160,10 @@ class BaseFileReader:
         # Statistics lie under the names of the file, which may mean other columns now.
         if not self.row_groups or self.wanted.reading is not None or not filter.names:
             return
-        try:
+        with _reading(self.wanted):
             # Arrow has just read the footer.
             stored = _without_dictionaries(self._file.schema_arrow)
             self.row_groups = filter.matching(footer_bytes(self._source), stored)
-        except (CorruptFileError, UnsupportedError) as e:
-            raise _placed(e, self.wanted) from None
 
     @property
     def num_row_groups(self) -> int:
@@ -192,16 +193,14 @@ class BaseFileReader:
             return put_together([pa.Table.from_batches([p]) for p in parts], self.wanted.given)
         rows = sum(self._rows[n] for n in self.row_groups)
         threads = pays_threads(rows, len(self._columns))
-        try:
+        with _reading(self.wanted):
             if len(self.row_groups) == self._file.num_row_groups:
                 raw = self._file.read(columns=self._columns, use_threads=threads)
             else:
                 raw = self._file.read_row_groups(self.row_groups, self._columns, use_threads=threads)
             check_text(raw, self._texts)
-        except _UNREADABLE as e:
-            raise _corrupt(self.wanted, e) from None
-        if self._columns and raw.num_rows != rows:
-            raise _corrupt(self.wanted, wrong_rows(raw.num_rows, rows))
+            if self._columns and raw.num_rows != rows:
+                raise wrong_rows(raw.num_rows, rows)
         return self._finish(raw, rows)
 
     def batches(self, batch_rows: int, *, frugal: bool = False) -> Iterator[pa.RecordBatch]:
@@ -230,16 +229,14 @@ class BaseFileReader:
             batch_size=batch_rows, row_groups=self.row_groups, columns=self._columns, use_threads=threads
         )
         while True:
-            try:
+            with _reading(self.wanted):
                 batch = next(raw, None)
                 if batch is not None:
                     check_text(batch, self._texts)
-            except _UNREADABLE as e:
-                raise _corrupt(self.wanted, e) from None
-            if batch is None:
-                if left:
+                elif left:
                     rows = sum(self._rows[n] for n in self.row_groups)
-                    raise _corrupt(self.wanted, wrong_rows(rows - left, rows))
+                    raise wrong_rows(rows - left, rows)
+            if batch is None:
                 return
             left -= batch.num_rows
             yield from self._finish(pa.Table.from_batches([batch]), batch.num_rows).to_batches(
@@ -248,13 +245,9 @@ class BaseFileReader:
 
     def _other_batches(self, file: OtherBaseFile, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Rows of a file other than Parquet."""
-        try:
+        with _reading(self.wanted):
             for batch in file.batches(self._columns, batch_rows):
                 yield from self._finish(pa.Table.from_batches([batch]), batch.num_rows).to_batches()
-        except HudiError as e:
-            raise _placed(e, self.wanted) from e.__cause__
-        except _UNREADABLE as e:
-            raise _corrupt(self.wanted, e) from None
 
     def _is_utc(self) -> bool:
         """Whether times without a zone mean an instant; another file than Parquet gives its own a zone."""
@@ -330,38 +323,27 @@ def _nulls(schema: pa.Schema, rows: int) -> pa.Table:
     return pa.table([pa.nulls(rows, f.type) for f in schema], schema=schema)
 
 
-def _open(wanted: BaseFileRead) -> pa.NativeFile:
-    try:
-        return wanted.storage.open_input(wanted.path)
-    except FileNotFoundError:
-        raise _placed(MissingFileError("a file of the scan is gone"), wanted) from None
-
-
 def _open_other(wanted: BaseFileRead, schema: pa.Schema) -> OtherBaseFile | None:
-    try:
+    with _reading(wanted):
         if wanted.open_file is not None:
             return wanted.open_file(schema)
         return open_other(wanted.storage, wanted.path, schema)
-    except FileNotFoundError:
-        raise _placed(MissingFileError("a file of the scan is gone"), wanted) from None
+
+
+@contextmanager
+def _reading(wanted: BaseFileRead) -> Iterator[None]:
+    """Errors of a read of the file, as `reading` makes them of Arrow's, with its place and a remedy."""
+    kind = {"orc": "ORC", "hfile": "HFile"}.get(wanted.path.rpartition(".")[2], "Parquet")
+    try:
+        with reading(wanted.storage, wanted.path, kind):
+            try:
+                yield
+            except FileNotFoundError:
+                raise MissingFileError("a file of the scan is gone") from None
+            except KeyError as e:  # row groups have a column that the schema has not
+                raise ValueError(str(e)) from None
     except HudiError as e:
         raise _placed(e, wanted) from e.__cause__
-    except _UNREADABLE as e:
-        raise _corrupt(wanted, e) from None
-
-
-def _corrupt(wanted: BaseFileRead, error: Exception) -> HudiError:
-    """The error for a file that Arrow does not read: damaged, or with a feature that it does not have."""
-    if isinstance(error, OSError) and error.errno:  # the system's own, which says nothing about the bytes
-        return _placed(StorageError(f"the storage refused: {error.strerror or error}"), wanted)
-    kind = {"orc": "ORC", "hfile": "HFile"}.get(wanted.path.rpartition(".")[2], "Parquet")
-    if isinstance(error, pa.ArrowNotImplementedError) or long_decimal(error) is not None:
-        try:
-            with reading(wanted.storage, wanted.path, kind):
-                raise error
-        except UnsupportedError as e:
-            return _placed(e, wanted)
-    return _placed(corrupt(wanted.storage, wanted.path, error, kind), wanted)
 
 
 def _placed(error: HudiError, wanted: BaseFileRead) -> HudiError:

@@ -6,7 +6,7 @@ Arrow's reader is called directly and nothing is converted where the file's type
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import NoReturn, TypeVar
+from typing import Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +17,7 @@ from hudi_format.errors import CorruptFileError, HudiError, MissingColumnError, 
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.record_keys import record_keys
 from hudi_format.parquet.arrow_file import as_instants, has_int96
-from hudi_format.parquet.footer import corrupt, entries_of, footer_bytes, open_with_source, reading
+from hudi_format.parquet.footer import entries_of, footer_bytes, open_with_source, reading
 from hudi_format.parquet.kept_chunks import TAIL, StoredChunks
 from hudi_format.parquet.row_group_filter import RowGroupFilter
 from hudi_format.parquet.row_groups import RowGroup, row_groups
@@ -134,98 +134,6 @@ def iter_row_groups(
             yield file.finish(file.read(group, wanted, use_threads), wanted)
 
 
-class Pieces:
-    """Base file to rewrite: its footer, and its rows in order, in pieces.
-
-    Small row groups come whole, larger ones in pieces of about `most_bytes`.  Closes itself as a context manager.
-
-    Args:
-        dictionary_columns: text columns to give as dictionaries, without decoding each row.
-        size: of the file in bytes, where a listing told.
-
-    Attributes:
-        num_rows: of the file.
-
-    Raises:
-        as `read_table`, also while iterating.
-    """
-
-    def __init__(
-        self,
-        storage: Storage,
-        path: str,
-        *,
-        dictionary_columns: Sequence[str] = (),
-        most_bytes: int = PIECE_BYTES,
-        size: int = -1,
-    ) -> None:
-        self._file = _File(storage, path, None, dictionary_columns, size)
-        self._most_bytes = most_bytes
-        self.num_rows = int(self._file.metadata.num_rows)
-
-    def __enter__(self) -> Pieces:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.__exit__()
-
-    def entries(self) -> dict[str, str]:
-        """The footer's text entries."""
-        return entries_of(self._file.metadata)
-
-    def dictionaries(self) -> dict[str, bool]:
-        """Whether each column, by Parquet path, has a dictionary; {} for other writers than Arrow."""
-        if not str(self._file.metadata.created_by).startswith(_ARROW):
-            return {}
-        groups = self._file.row_groups()
-        return {path: chunk.dictionary for path, chunk in groups[0].columns.items()} if groups else {}
-
-    @property
-    def num_row_groups(self) -> int:
-        return self._file.num_row_groups
-
-    def chunks(self, least_bytes: int) -> StoredChunks | None:
-        """The file's column chunks to take over; None where that is not done.
-
-        Of a remote file they would be read twice.
-
-        Args:
-            least_bytes: see `stored_chunks`.
-        """
-        return self._file.chunks(least_bytes)
-
-    def columns(self, group: int, names: Sequence[str]) -> pa.Table:
-        """Some columns of a row group, whole."""
-        return self._file.finish(self._file.read(group, names, False), names)
-
-    def rows(self, group: int) -> int:
-        """Number of rows of a row group."""
-        return self._file.rows(group)
-
-    def names(self) -> list[str]:
-        """The file's columns."""
-        return self._file.wanted(None)
-
-    def __iter__(self) -> Iterator[pa.Table]:
-        for group in range(self.num_row_groups):
-            yield from self.pieces(group)
-
-    def in_pieces(self, group: int) -> bool:
-        """Whether a row group is too large to come whole."""
-        return self._file.rows_within(group, self._most_bytes) is not None
-
-    def pieces(self, group: int) -> Iterator[pa.Table]:
-        """The rows of a row group."""
-        file = self._file
-        wanted = file.wanted(None)
-        rows = file.rows_within(group, self._most_bytes)
-        if rows is None:
-            yield file.finish(file.read(group, wanted, False), wanted)
-            return
-        for batch in file.batches(group, wanted, rows, False):
-            yield pa.Table.from_batches([file.finish(batch, wanted)])
-
-
 def stored_chunks(
     source: pa.NativeFile, least_bytes: int, groups: Sequence[RowGroup] | None = None
 ) -> StoredChunks | None:
@@ -310,33 +218,35 @@ class _File:
         self._file, self._source = open_with_source(
             storage, path, dictionary_columns=tuple(dictionary_columns), size=size
         )
-        with reading(storage, path):
-            self._own: pa.Schema = self._file.schema_arrow
-            self._texts = texts_as_bytes(self._file)
+        try:
+            with reading(storage, path):
+                self._own: pa.Schema = self._file.schema_arrow
+                self._texts = texts_as_bytes(self._file)
+                self.metadata: pq.FileMetaData = self._file.metadata
+                self._rows = row_counts(self.metadata)
+        except BaseException:
+            self._file.close(force=True)
+            raise
         self._schema = schema
         self._groups: list[RowGroup] | None = None
         self._is_utc = has_int96(self._file)
         self._keep_dictionaries = bool(dictionary_columns)
         self.num_row_groups = int(self._file.num_row_groups)
-        with reading(storage, path):
-            self.metadata: pq.FileMetaData = self._file.metadata
-            try:
-                self._rows = row_counts(self.metadata)
-            except BaseException:
-                self._file.close(force=True)
-                raise
 
-    def _wrong_rows(self, found: int, wanted: int) -> NoReturn:
-        raise corrupt(self._storage, self._path, wrong_rows(found, wanted))
-
-    def __enter__(self) -> _File:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close(force=True)  # the source too: ParquetFile closes only what it opened itself
 
     def chunks(self, least_bytes: int) -> StoredChunks | None:
-        """The file's column chunks; None for a remote file, and for one that is not as they are taken over."""
+        """The file's column chunks to take over; None where that is not done.
+
+        Of a remote file they would be read twice.
+
+        Args:
+            least_bytes: see `stored_chunks`.
+        """
         if not self._storage.is_local:
             return None
         try:
@@ -403,8 +313,8 @@ class _File:
             else:
                 table = self._file.read_row_group(group, columns=stored, use_threads=use_threads)
             check_text(table, self._texts)
-        if table.num_rows != rows:
-            self._wrong_rows(table.num_rows, rows)
+            if table.num_rows != rows:
+                raise wrong_rows(table.num_rows, rows)
         return table
 
     def texts(self, name: str) -> pa.ChunkedArray:
@@ -429,12 +339,12 @@ class _File:
                 batch = next(found, None)
                 if batch is not None:
                     check_text(batch, self._texts)
+                elif rows != self._rows[group]:
+                    raise wrong_rows(rows, self._rows[group])
             if batch is None:
-                break
+                return
             rows += batch.num_rows
             yield batch
-        if rows != self._rows[group]:
-            self._wrong_rows(rows, self._rows[group])
 
     def finish(self, rows: Batch, names: Sequence[str]) -> Batch:
         """Rows converted to the wanted columns and types."""
@@ -454,3 +364,70 @@ class _File:
             )
         except HudiError as e:
             raise e.at(table=self._storage.uri, file=self._path) from None
+
+
+class Pieces(_File):
+    """Base file to rewrite: its footer, and its rows in order, in pieces.
+
+    Small row groups come whole, larger ones in pieces of about `most_bytes`.
+
+    Args:
+        dictionary_columns: text columns to give as dictionaries, without decoding each row.
+        size: of the file in bytes, where a listing told.
+
+    Attributes:
+        num_rows: of the file.
+
+    Raises:
+        as `read_table`, also while iterating.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        *,
+        dictionary_columns: Sequence[str] = (),
+        most_bytes: int = PIECE_BYTES,
+        size: int = -1,
+    ) -> None:
+        super().__init__(storage, path, None, dictionary_columns, size)
+        self._most_bytes = most_bytes
+        self.num_rows = int(self.metadata.num_rows)
+
+    def entries(self) -> dict[str, str]:
+        """The footer's text entries."""
+        return entries_of(self.metadata)
+
+    def dictionaries(self) -> dict[str, bool]:
+        """Whether each column, by Parquet path, has a dictionary; {} for other writers than Arrow."""
+        if not str(self.metadata.created_by).startswith(_ARROW):
+            return {}
+        groups = self.row_groups()
+        return {path: chunk.dictionary for path, chunk in groups[0].columns.items()} if groups else {}
+
+    def columns(self, group: int, names: Sequence[str]) -> pa.Table:
+        """Some columns of a row group, whole."""
+        return self.finish(self.read(group, names, False), names)
+
+    def names(self) -> list[str]:
+        """The file's columns."""
+        return self.wanted(None)
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        for group in range(self.num_row_groups):
+            yield from self.pieces(group)
+
+    def in_pieces(self, group: int) -> bool:
+        """Whether a row group is too large to come whole."""
+        return self.rows_within(group, self._most_bytes) is not None
+
+    def pieces(self, group: int) -> Iterator[pa.Table]:
+        """The rows of a row group."""
+        names = self.names()
+        rows = self.rows_within(group, self._most_bytes)
+        if rows is None:
+            yield self.columns(group, names)
+            return
+        for batch in self.batches(group, names, rows, False):
+            yield pa.Table.from_batches([self.finish(batch, names)])
