@@ -21,7 +21,7 @@ _CLIENTS = (
     "botocore", "aiobotocore", "aiohttp", "s3fs", "gcsfs", "google", "adlfs", "azure", "urllib3", "requests",
     "paramiko", "fsspec", "asyncio", "ssl", "socket",
 )  # fmt: skip
-_NO_ROOT = ("NoSuchBucket", "ContainerNotFound")
+NO_ROOT = ("NoSuchBucket", "ContainerNotFound")
 _TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "conditionNotMet", "BlobAlreadyExists")
 _NO_CREDENTIALS = ("NoCredentialsError", "PartialCredentialsError", "DefaultCredentialsError")
 _UNREACHABLE = (
@@ -50,7 +50,7 @@ def code_of(error: BaseException) -> str:
         code = getattr(e, "error_code", None) or getattr(e, "code", None)  # Azure's, Google's
         if isinstance(code, (str, int)) and code:
             return str(code)
-    return next((c for c in (*_NO_ROOT, *_TAKEN) if c in str(error)), "")
+    return next((c for c in (*NO_ROOT, *_TAKEN) if c in str(error)), "")
 
 
 def is_taken(error: BaseException) -> bool:
@@ -64,13 +64,16 @@ def _is_a_stores(error: BaseException) -> bool:
 
 @contextmanager
 def refusals(uri: str, path: str, scheme: Scheme, secrets: Iterable[str] = ()) -> Iterator[None]:
-    """Turn a storage failure into a StorageError; FileNotFoundError and FileExistsError pass."""
+    """Turn a storage failure into a StorageError; FileNotFoundError and FileExistsError pass.
+
+    Neither passes where the bucket is missing, and with it every file.
+    """
     try:
         yield
     except HudiError:
         raise
     except (FileNotFoundError, FileExistsError) as e:
-        if code_of(e) not in _NO_ROOT:
+        if code_of(e) not in NO_ROOT:
             raise
         raise _refusal(e, uri, path, scheme, secrets) from None
     except Exception as e:
@@ -84,7 +87,7 @@ def _refusal(
 ) -> StorageError:
     code = code_of(error)
     names = {type(e).__name__ for e in _chain(error)}
-    if code in _NO_ROOT:
+    if code in NO_ROOT:
         what = f"the {scheme.root} {root_of(uri)!r} does not exist"
         remedy = f"create the {scheme.root}, or correct the path."
     elif names & set(_NO_CREDENTIALS):

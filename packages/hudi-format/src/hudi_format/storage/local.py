@@ -8,7 +8,9 @@ import shutil
 import time
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
+from pathlib import PurePath
 from stat import S_ISDIR, S_ISLNK
 
 import pyarrow as pa
@@ -112,7 +114,7 @@ class LocalStorage:
         for fresh in (False, True):  # the root itself may be a link, which may be another one by now
             if fresh or self._real is None:
                 self._real = os.path.realpath(self._root)
-            if real == self._real or real.startswith(self._real.rstrip("/") + "/"):
+            if _is_below(real, self._real):
                 return True
         return False
 
@@ -130,29 +132,22 @@ class LocalStorage:
             unless: files whose names end in one of these are given without size (-1) and time (0).
         """
         out = []
-        with named(self._root, path):
-            try:
-                entries = os.scandir(self._listed(path))
-            except OSError as e:
-                if e.errno not in _ABSENT:
-                    raise
-                return []
-            with entries:
-                for entry in entries:
-                    if entry.is_symlink() and self._leads_back(path, entry.name):
-                        continue
-                    if entry.is_symlink() and entry.is_file() and not self._may_read(entry.path):
-                        raise self._linked(join_path(path, entry.name))
-                    if unless and entry.name.endswith(unless) and entry.is_file():
-                        out.append(FileInfo(entry.name, False))
-                        continue
-                    try:
-                        stat = entry.stat()
-                    except FileNotFoundError:  # removed between listing and stat
-                        continue
-                    is_dir = entry.is_dir()
-                    size = -1 if is_dir else stat.st_size
-                    out.append(FileInfo(entry.name, is_dir, size, stat.st_mtime_ns // 1_000_000))
+        with self._entries(path) as entries:
+            for entry in entries:
+                if entry.is_symlink() and self._leads_back(path, entry.name):
+                    continue
+                if entry.is_symlink() and entry.is_file() and not self._may_read(entry.path):
+                    raise self._linked(join_path(path, entry.name))
+                if unless and entry.name.endswith(unless) and entry.is_file():
+                    out.append(FileInfo(entry.name, False))
+                    continue
+                try:
+                    stat = entry.stat()
+                except FileNotFoundError:  # removed between listing and stat
+                    continue
+                is_dir = entry.is_dir()
+                size = -1 if is_dir else stat.st_size
+                out.append(FileInfo(entry.name, is_dir, size, stat.st_mtime_ns // 1_000_000))
         return out
 
     def folders(self, path: str, marks: Collection[str]) -> tuple[Sequence[str], bool]:
@@ -161,21 +156,14 @@ class LocalStorage:
         A fraction of the time of a listing, where there are many files.
         """
         found, is_marked = [], False
-        with named(self._root, path):
-            try:
-                entries = os.scandir(self._listed(path))
-            except OSError as e:
-                if e.errno not in _ABSENT:
-                    raise
-                return [], False
-            with entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        found.append(entry.name)
-                    elif entry.name in marks:
-                        is_marked = True
-                    elif entry.is_symlink() and entry.is_dir() and not self._leads_back(path, entry.name):
-                        found.append(entry.name)
+        with self._entries(path) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    found.append(entry.name)
+                elif entry.name in marks:
+                    is_marked = True
+                elif entry.is_symlink() and entry.is_dir() and not self._leads_back(path, entry.name):
+                    found.append(entry.name)
         return found, is_marked
 
     def left_out(self, path: str) -> dict[str, str]:
@@ -185,18 +173,27 @@ class LocalStorage:
         """
         out = {}
         root = os.path.realpath(self._root)
+        with self._entries(path) as entries:
+            for e in entries:
+                if e.is_symlink() and self._leads_back(path, e.name):
+                    target = os.path.realpath(f"{self.full(path)}/{e.name}")
+                    below = "" if target == root else os.path.relpath(target, root)
+                    out[e.name] = below if _is_below(target, root) else target
+        return out
+
+    @contextmanager
+    def _entries(self, path: str) -> Iterator[Iterable[os.DirEntry[str]]]:
+        """What the system lists of a folder; nothing where there is none."""
         with named(self._root, path):
             try:
                 entries = os.scandir(self._listed(path))
-            except (FileNotFoundError, NotADirectoryError):
-                return {}
+            except OSError as e:
+                if e.errno not in _ABSENT:
+                    raise
+                yield ()
+                return
             with entries:
-                for e in entries:
-                    if e.is_symlink() and self._leads_back(path, e.name):
-                        target = os.path.realpath(f"{self.full(path)}/{e.name}")
-                        below = "" if target == root else os.path.relpath(target, root)
-                        out[e.name] = below if _is_below(target, root) else target
-        return out
+                yield entries
 
     def _listed(self, path: str) -> str:
         full = self._seen(path)
@@ -425,7 +422,7 @@ class LocalStorage:
                 except FileNotFoundError:
                     raise self._taken(path, "before it was on the disk") from None
             # Of the base path itself: the folders above it, some of which may be new.
-            folders.update([os.path.dirname(full)] if path else _above(full, "/"))
+            folders.update([os.path.dirname(full)] if path else map(str, PurePath(full).parents))
         entered = self._entered
         # A disk takes each flush of a folder for an order to empty its cache, also where nothing is new in it.
         new = {
@@ -452,13 +449,6 @@ class LocalStorage:
 
     def unflushed(self) -> LocalStorage:
         return LocalStorage(self._root, flushes=False)
-
-
-def _above(full: str, last: str) -> Iterator[str]:
-    """Folders above a path, up to one of them."""
-    while len(full) > len(last):
-        full = os.path.dirname(full)
-        yield full
 
 
 def _flush_file(path: str) -> None:
@@ -590,6 +580,3 @@ def list_at_once(storage: LocalStorage, folder: str, *, unless: tuple[str, ...] 
         if names is not None:
             time.sleep(PAUSE_S)
         names = found
-
-
-__all__ = ["list_at_once"]

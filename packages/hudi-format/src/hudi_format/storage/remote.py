@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from hudi_format.errors import HudiError, OptionError, StorageError, UnsupportedError
 from hudi_format.fork_safe import Owned
-from hudi_format.storage.errors import code_of, is_taken, refusals
+from hudi_format.storage.errors import NO_ROOT, code_of, is_taken, refusals
 from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import FileInfo
 from hudi_format.storage.safe_path import check_below
@@ -109,12 +109,16 @@ class FsspecStorage:
 
     def list(self, path: str) -> list[FileInfo]:
         with self._guard(path):
-            try:
-                return self._entries(path)
-            except (FileNotFoundError, NotADirectoryError) as e:
-                if not is_plain_absence(e):
-                    raise
-                return []
+            return self._listed(path)
+
+    def _listed(self, path: str) -> Infos:
+        """Entries of a folder; [] where there is none."""
+        try:
+            return self._entries(path)
+        except (FileNotFoundError, NotADirectoryError) as e:
+            if code_of(e) in NO_ROOT:
+                raise
+            return []
 
     def _entries(self, path: str) -> Infos:
         full = self.full(path)
@@ -159,14 +163,12 @@ class FsspecStorage:
         return _info(entry)
 
     def info(self, path: str) -> FileInfo | None:
-        with self._guard(path):
-            self._fs.invalidate_cache(self.full(path).rpartition("/")[0])
-            try:
+        try:
+            with self._guard(path):
+                self._fs.invalidate_cache(self.full(path).rpartition("/")[0])
                 return self._info(self._fs.info(self.full(path)))
-            except FileNotFoundError as e:
-                if not is_plain_absence(e):
-                    raise
-                return None
+        except FileNotFoundError:
+            return None
 
     def read(self, path: str) -> bytes:
         # Several requests side by side would need the size first, which is a request of its own.
@@ -305,14 +307,12 @@ class FsspecStorage:
 
     def read_version(self, path: str) -> tuple[bytes, str] | None:
         bucket, key, _ = self._fs.split_path(self.full(path))
-        with self._guard(path):
-            try:
+        try:
+            with self._guard(path):
                 found = self._fs.call_s3("get_object", Bucket=bucket, Key=key)
                 return fsspec.asyn.sync(self._fs.loop, found["Body"].read), str(found["ETag"])
-            except FileNotFoundError as e:
-                if not is_plain_absence(e):
-                    raise
-                return None
+        except FileNotFoundError:
+            return None
 
     def replace(self, path: str, data: bytes, version: str) -> bool:
         with self._changing(path):
@@ -327,13 +327,11 @@ class FsspecStorage:
     # --- deleting and moving -------------------------------------------------------------------------
 
     def delete(self, path: str) -> bool:
-        with self._changing(path):
-            try:
+        try:
+            with self._changing(path):
                 self._fs.rm_file(self.full(path))
-            except FileNotFoundError as e:
-                if not is_plain_absence(e):
-                    raise
-                return False
+        except FileNotFoundError:
+            return False
         return True
 
     def delete_dir(self, path: str) -> None:
@@ -360,13 +358,7 @@ class FsspecStorage:
         found, pending = [], [path]
         while pending:
             folder = pending.pop()
-            try:
-                entries = self._entries(folder)
-            except (FileNotFoundError, NotADirectoryError) as e:
-                if not is_plain_absence(e):
-                    raise
-                continue
-            for entry in entries:
+            for entry in self._listed(folder):
                 inner = f"{folder}/{entry.name}" if folder else entry.name
                 if entry.is_dir:
                     pending.append(inner)
@@ -428,11 +420,6 @@ class FsspecStorage:
         files = self._copy(source, target)
         with self._guard(source):
             self._delete_files(files)
-
-
-def is_plain_absence(error: OSError) -> bool:
-    """Whether a missing file, and not a missing bucket, caused the error."""
-    return code_of(error) not in ("NoSuchBucket", "ContainerNotFound")
 
 
 def _file_system(uri: str, scheme: Scheme, options: Mapping[str, Any]) -> tuple[Any, str]:
