@@ -110,8 +110,13 @@ def test_shards_are_where_keys_hash_to(tables, table):
 @pytest.mark.parametrize("table", ALL, ids=str)
 def test_files_are_those_in_the_folders(tables, table):
     found = tables(table)
-    entries = [e for e in r.file_entries(one(found.scan(k.FILES))) if not e.is_deleted]
-    listed = {(e.partition, e.name): e.size for e in entries if e.partition != k.ALL_PARTITIONS}
+    entries = {
+        (row["key"], name): entry["size"]
+        for row in one(found.scan(k.FILES)).to_pylist()
+        for name, entry in row[r.FILES] or ()
+        if not entry["isDeleted"]
+    }
+    listed = {place: size for place, size in entries.items() if place[0] != k.ALL_PARTITIONS}
     stored = {
         (k.identifier(partition), f.name): f.size
         for partition, files in list_table(found.snapshot.storage, found.snapshot.config).files.items()
@@ -119,7 +124,7 @@ def test_files_are_those_in_the_folders(tables, table):
         if not f.name.startswith(".hoodie")
     }
     assert listed == stored
-    partitions = {e.name for e in entries if e.partition == k.ALL_PARTITIONS}
+    partitions = {name for key, name in entries if key == k.ALL_PARTITIONS}
     assert partitions >= {p for p, _ in stored}
 
 
@@ -181,20 +186,24 @@ def test_values_lie_within_the_bounds_of_column_statistics(tables, table):
     rows = {b.path: pa.parquet.read_table(f"{storage.uri}/{b.path}") for b in bases}
     for field in found.snapshot.schema:
         records = one(found.by_prefix(k.COLUMN_STATS, [k.column_stats_prefix(field.name)]))
-        by_key = {s.key: s for s in r.column_stats(records, field.type)}
+        stats = records.column(r.STATS)
+        sides = (side.to_pylist() for side in r.bounds(stats, field.type))
+        rows_of = zip(records.column("key").to_pylist(), stats.to_pylist(), *sides, strict=True)
+        by_key = {key: (said, low, high) for key, said, low, high in rows_of}
         for base in bases:
-            said = by_key.get(k.column_stats_key(field.name, base.partition, base.name))
-            if said is None or field.name not in rows[base.path].column_names:
+            key = k.column_stats_key(field.name, base.partition, base.name)
+            if key not in by_key or field.name not in rows[base.path].column_names:
                 continue
+            said, low, high = by_key[key]
             column = rows[base.path].column(field.name)
-            assert (said.file_name, said.column) == (base.name, field.name)
-            assert said.values in (-1, len(column))
-            assert said.nulls in (-1, column.null_count)
-            if said.low is not None:
+            assert (said["fileName"], said["columnName"]) == (base.name, field.name)
+            assert said["valueCount"] in (None, -1, len(column))
+            assert said["nullCount"] in (None, -1, column.null_count)
+            if low is not None:
                 values = column.cast(field.type)
                 least, most = pc.min_max(values).as_py().values()
-                assert said.low <= least
-                assert most <= said.high
+                assert low <= least
+                assert most <= high
                 compared += 1
     assert compared or not bases
 

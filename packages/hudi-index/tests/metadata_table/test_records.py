@@ -168,17 +168,10 @@ def test_locations_that_say_nothing_are_corrupt(change):
 
 
 def test_other_records_are_values():
-    (entry,) = r.file_entries(batch("files", 2, [("f", {"size": 3, "isDeleted": False})], "p"))
-    assert entry == r.FileEntry("p", "f", 3, False)
     bloom = {"type": "SIMPLE", "timestamp": "1", "bloomFilter": b"AA==", "isDeleted": False}
     (found,) = r.bloom_filters(batch("bloom_filters", 4, bloom))
     assert found == r.BloomFilterRecord("k", "SIMPLE", b"AA==", "1", False)
     (second,) = r.secondary_entries(batch("secondary_index_x", 7, {"isDeleted": True}, r"a\$b$1"))
     assert second == r.SecondaryEntry("a$b", "1", True)
-    payload = stats(INT, 1, 2, nulls=-1).to_pylist()[0]
-    (of_file,) = r.column_stats(batch("column_stats", 3, payload), pa.int32())
-    assert of_file == r.ColumnStats("k", "f", "c", 1, 2, 10, -1, False, False)
-    (of_partition,) = r.column_stats(batch("partition_stats", 6, payload), pa.int32())
-    assert of_partition.is_of_partition
     with pytest.raises(ValueError, match="no partition"):
         r.schema_of("filez")

@@ -22,8 +22,8 @@ with compiled_parts():
 # Java's int 0xdabadaba, which becomes a long with its sign.
 SEED = 0xFFFFFFFF_DABADABA
 
-NAME_ID_DIGITS, FILE_ID_DIGITS = 12, 24
-"""Lengths of the ids, in base64 digits."""
+FILE_ID_DIGITS = 24
+"""Length of a file name's id, in base64 digits."""
 
 
 def xxh64(texts: pa.Array | pa.ChunkedArray, seed: int = SEED) -> pa.UInt64Array:
@@ -68,4 +68,4 @@ def file_name_id(name: str) -> str:
     return base64.b64encode(hashlib.md5(name.encode(), usedforsecurity=False).digest()).decode()
 
 
-__all__ = ["FILE_ID_DIGITS", "NAME_ID_DIGITS", "SEED", "file_name_id", "name_id", "name_ids", "xxh64"]
+__all__ = ["FILE_ID_DIGITS", "SEED", "file_name_id", "name_id", "name_ids", "xxh64"]

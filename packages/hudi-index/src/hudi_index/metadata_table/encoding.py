@@ -19,7 +19,8 @@ from hudi_format.avro.encoder import Encoder
 from hudi_format.hfile.writer import Bloom, HFileWriter
 from hudi_format.schema.meta_fields import META_COLUMNS
 from hudi_index.bloom.filter import SIMPLE, BloomFilter
-from hudi_index.metadata_table.files import ALL_PARTITIONS, FILE_LIST, NOT_PARTITIONED, PARTITION_LIST, SCHEMA
+from hudi_index.metadata_table.files import SCHEMA
+from hudi_index.metadata_table.keys import ALL_PARTITIONS, FILE_LIST, NOT_PARTITIONED, PARTITION_LIST
 
 KEY, _BLOOM, _LOCATION = "key", "BloomFilterMetadata", "recordIndexMetadata"
 RECORD = "HoodieMetadataRecord"

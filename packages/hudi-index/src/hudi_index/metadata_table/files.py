@@ -23,20 +23,12 @@ from hudi_format.merge.user_merger import custom_rule
 from hudi_format.model import FileSlice
 from hudi_format.storage.protocol import Storage
 from hudi_format.storage.safe_path import is_plain
+from hudi_index.metadata_table import keys as k
+from hudi_index.metadata_table.keys import ALL_PARTITIONS, FILE_LIST, NOT_PARTITIONED, PARTITION_LIST
 from hudi_index.metadata_table.merger import FILES, FUNCTION
+from hudi_index.metadata_table.records import schema_of
 
-ALL_PARTITIONS = "__all_partitions__"
-NOT_PARTITIONED = "."
-PARTITION_LIST, FILE_LIST = 1, 2
-
-_ENTRY = pa.struct([pa.field("size", pa.int64()), pa.field("isDeleted", pa.bool_())])
-SCHEMA = pa.schema(
-    [
-        pa.field("key", pa.string()),
-        pa.field("type", pa.int32()),
-        pa.field(FILES, pa.map_(pa.string(), _ENTRY)),
-    ]
-)
+SCHEMA = schema_of(k.FILES)
 ENTRIES = pa.schema([("partition", pa.string()), ("name", pa.string()), ("size", pa.int64())])
 
 

@@ -39,7 +39,6 @@ EXPR_INDEX = "expr_index_"
 """Partition names; of the last two, what they begin with."""
 
 ALL_PARTITIONS = "__all_partitions__"
-PARTITION_STAT = "__partition_stat__"
 NOT_PARTITIONED = "."
 
 PARTITION_LIST, FILE_LIST, STATS, BLOOM, LOCATION, STATS_OF_PARTITION, SECONDARY = range(1, 8)
@@ -84,13 +83,6 @@ def bloom_filter_key(partition: str, file_name: str) -> str:
 def partition_stats_key(column: str, partition: str) -> str:
     """Key of a column's statistics in a partition."""
     return name_id(column) + name_id(identifier(partition))
-
-
-def expression_key(column: str, partition: str, file_name: str | None = None) -> str:
-    """Key of an expression's statistics in a file, or in a whole partition."""
-    if file_name is not None:
-        return column_stats_key(column, partition, file_name)
-    return name_id(column) + name_id(PARTITION_STAT) + name_id(identifier(partition))
 
 
 def secondary_key(value: str | None, record_key: str) -> str:

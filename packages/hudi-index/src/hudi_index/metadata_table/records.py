@@ -275,43 +275,6 @@ def _rescaled(unscaled: int, scale: int, type: pa.Decimal128Type) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class FileEntry:
-    """A file of a partition, or a partition of the table.
-
-    Attributes:
-        partition: identifier of the partition that the file is in; `__all_partitions__` for an entry of the list of
-            partitions.
-        size: bytes.
-    """
-
-    partition: str
-    name: str
-    size: int
-    is_deleted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnStats:
-    """Statistics of a column or an expression, in a file or in a partition.
-
-    Attributes:
-        file_name: identifier of the partition for those of one.
-        low, high: as `bounds`.
-        values, nulls: counts; -1 where they are not known.  Nulls count among the values.
-    """
-
-    key: str
-    file_name: str
-    column: str
-    low: Any
-    high: Any
-    values: int
-    nulls: int
-    is_deleted: bool
-    is_of_partition: bool
-
-
-@dataclass(frozen=True, slots=True)
 class BloomFilterRecord:
     """Bloom filter of a base file.
 
@@ -351,33 +314,6 @@ class SecondaryEntry:
     value: str | None
     record_key: str
     is_deleted: bool
-
-
-def file_entries(records: pa.RecordBatch) -> Iterator[FileEntry]:
-    """Entries of records of `files`, deleted ones included."""
-    for key, entries in zip(
-        records.column("key").to_pylist(), records.column(FILES).to_pylist(), strict=True
-    ):
-        for name, entry in entries or ():
-            yield FileEntry(key, name, entry["size"] or 0, bool(entry["isDeleted"]))
-
-
-def column_stats(records: pa.RecordBatch, type: pa.DataType) -> Iterator[ColumnStats]:
-    """Statistics of one data column, whose type is given."""
-    stats = records.column(STATS)
-    low, high = (side.to_pylist() for side in bounds(stats, type))
-    rest = [records.column("key"), records.column("type")]
-    rest += [stats.field(n) for n in ("fileName", "columnName", *_COUNTS, "isDeleted")]
-    rows = zip(*(c.to_pylist() for c in rest), low, high, strict=True)
-    for key, number, name, column, values, nulls, deleted, least, greatest in rows:
-        yield ColumnStats(
-            key, name or "", column or "", least, greatest, _count(values), _count(nulls), bool(deleted),
-            number == k.STATS_OF_PARTITION,
-        )  # fmt: skip
-
-
-def _count(number: int | None) -> int:
-    return -1 if number is None or number < 0 else number
 
 
 def bloom_filters(records: pa.RecordBatch) -> Iterator[BloomFilterRecord]:

@@ -25,7 +25,9 @@ from hudi_format.model import join_path
 from hudi_format.parquet.footer import BLOOM_FILTER, Footer, read_footer
 from hudi_format.parquet.row_groups import RowGroup, read_row_groups
 from hudi_format.storage.open import open_beside
+from hudi_index.hashing.name_ids import FILE_ID_DIGITS
 from hudi_index.metadata_table.files import metadata_merge
+from hudi_index.metadata_table.keys import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from hudi_index.metadata_table.records import payload_field, schema_of
 from hudi_timeline.concurrency import markers
 from hudi_timeline.file_system_view.slice_merge import slice_merge
@@ -137,9 +139,6 @@ def _counts(facts: TableState, partition: str) -> bool:
 # Deep checks of the metadata table's indexes: column statistics and bloom filters against footers, keys against rows.
 #
 # Source: spec "Metadata table", sections 4 and 5.
-
-COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX = "column_stats", "bloom_filters", "record_index"
-_FILE_ID_DIGITS = 24  # of base64, the last of a bloom filter's key
 
 
 def check_indexes(
@@ -295,7 +294,7 @@ def _value(bound: Mapping[str, Any] | None) -> Any:
 
 
 def _check_blooms(facts: TableState, footers: Mapping[str, Footer | None], report: VerifyReport) -> None:
-    found = {key[-_FILE_ID_DIGITS:]: record["bloomFilter"] for key, record in _records(facts, BLOOM_FILTERS)}
+    found = {key[-FILE_ID_DIGITS:]: record["bloomFilter"] for key, record in _records(facts, BLOOM_FILTERS)}
     if not found:
         return
     for path, footer in footers.items():
