@@ -28,11 +28,12 @@ def footer_bytes(path):
 
 @pytest.mark.req("IX-04", "IX-19")
 @pytest.mark.parametrize("first_read", [8, 100, 1 << 20])
-def test_the_entries_are_those_that_arrow_reads(tmp_path, first_read):
+def test_the_entries_are_those_that_arrow_reads(tmp_path, monkeypatch, first_read):
     entries = {"a": "1", "long": "x" * 500_000, "empty": "", "text": "é中\U00010000"}
     columns = {f"c{i}": list(range(1000)) for i in range(30)}
     storage, name = write(tmp_path, pa.table(columns), entries, row_group_size=100)
-    found = read_entries(storage, name, first_read=first_read)
+    monkeypatch.setattr("hudi_format.parquet.footer.FIRST_READ", first_read)
+    found = read_entries(storage, name)
     assert {k: found.text(k) for k in found.values} == read_footer(storage, name).entries == entries
     assert found.num_rows == 1000
     assert found.text("none") is None

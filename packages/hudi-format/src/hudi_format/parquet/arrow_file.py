@@ -14,14 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from hudi_format.errors import CorruptFileError
-from hudi_format.parquet import _entries
-from hudi_format.parquet.thrift import LIST, Cursor, Fields, raw_of, replaced, struct, structs
+from hudi_format.parquet import _entries, thrift
 
 # Larger column chunks are decoded from a buffer of this size instead of being read whole.
 STREAM_BYTES = 1 << 20
 _ARROW_SCHEMA = b"ARROW:schema"
-_MAGIC = b"PAR1"
 _ENTRIES, _KEY = 5, 1  # fields of the footer, and of its entries
 # Pages of these encodings Arrow does not give as dictionaries.
 _DELTAS = frozenset({"DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"})
@@ -92,10 +89,8 @@ def has_arrow_schema(footer: memoryview) -> bool:
     Raises:
         CorruptFileError: it is no footer.
     """
-    try:
+    with thrift.of_base_file():
         _, spans = _entries.key_value_spans(footer)  # values are passed over: a bloom filter is long
-    except ValueError as e:
-        raise CorruptFileError(f"the base file cannot be read as Parquet: {e}") from None
     return any(footer[at : at + max(length, 0)] == _ARROW_SCHEMA for at, length, _, _ in spans)
 
 
@@ -160,15 +155,15 @@ def _without_arrow_schema(source: pa.NativeFile, metadata: pq.FileMetaData) -> p
     if _ARROW_SCHEMA not in (metadata.metadata or {}):
         return metadata  # an extension type, for example, is Parquet's own
     size = metadata.serialized_size
-    fields = Cursor(source.read_at(size, source.size() - size - 2 * len(_MAGIC))).fields()
-    entries = [e for e in Cursor(raw_of(fields, _ENTRIES)).structs() if not _is_arrow_schema(e)]
-    footer = struct(replaced(fields, {_ENTRIES: (LIST, structs([struct(e) for e in entries]))}))
-    whole = b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))
-    return pq.read_metadata(pa.BufferReader(whole))
+    fields = thrift.Cursor(source.read_at(size, source.size() - size - thrift.TAIL)).fields()
+    entries = [e for e in thrift.Cursor(thrift.raw_of(fields, _ENTRIES)).structs() if not _is_arrow_schema(e)]
+    entries_of_parquet = (thrift.LIST, thrift.structs([thrift.struct(e) for e in entries]))
+    footer = thrift.struct(thrift.replaced(fields, {_ENTRIES: entries_of_parquet}))
+    return pq.read_metadata(pa.BufferReader(thrift.MAGIC + thrift.file_end(footer)))
 
 
-def _is_arrow_schema(entry: Fields) -> bool:
-    return raw_of(entry, _KEY).endswith(_ARROW_SCHEMA)
+def _is_arrow_schema(entry: thrift.Fields) -> bool:
+    return thrift.raw_of(entry, _KEY).endswith(_ARROW_SCHEMA)
 
 
 def _without_deltas(metadata: pq.FileMetaData, columns: Collection[str]) -> list[str]:

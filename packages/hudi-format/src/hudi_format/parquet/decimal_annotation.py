@@ -10,10 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hudi_format.parquet.thrift import I32, STRUCT, Cursor, Fields, integer, replaced, struct
+from hudi_format.parquet.thrift import (
+    I32,
+    STRUCT,
+    Cursor,
+    Fields,
+    file_end,
+    footer_of,
+    integer,
+    replaced,
+    struct,
+)
 
-_MAGIC = b"PAR1"
-_TAIL = 8
 _SCHEMA = 2  # field of FileMetaData
 _CHILDREN, _CONVERTED, _SCALE, _PRECISION, _LOGICAL = 5, 6, 7, 8, 10  # fields of SchemaElement
 _DECIMAL_WAS, _DECIMAL_IS = 5, 5  # in ConvertedType and in LogicalType
@@ -26,14 +34,11 @@ def with_decimals(file: bytes, decimals: Mapping[int, tuple[int, int]]) -> bytes
         file: as Arrow wrote it, without statistics of these columns: theirs are in another order.
         decimals: precision and scale, by the column's number among those that hold values.
     """
-    length = int.from_bytes(file[-_TAIL:-4], "little")
-    begin = len(file) - _TAIL - length
-    footer = Cursor(file[begin : begin + length])
+    begin, footer = footer_of(file)
     out: Fields = []
-    for number, kind, raw in footer.fields():
+    for number, kind, raw in Cursor(footer).fields():
         out.append((number, kind, _annotated(raw, decimals) if number == _SCHEMA else raw))
-    written = struct(out)
-    return b"".join((file[:begin], written, len(written).to_bytes(4, "little"), _MAGIC))
+    return file[:begin] + file_end(struct(out))
 
 
 def _annotated(elements: bytes, decimals: Mapping[int, tuple[int, int]]) -> bytes:

@@ -9,11 +9,9 @@ Source: parquet.thrift, FileMetaData, RowGroup, ColumnChunk and ColumnMetaData.
 
 from __future__ import annotations
 
-from hudi_format.errors import CorruptFileError
 from hudi_format.parquet import _chunks, _entries
-from hudi_format.parquet.thrift import BINARY, structs, varint
+from hudi_format.parquet.thrift import BINARY, MAGIC, file_end, of_base_file, structs, text
 
-_MAGIC = b"PAR1"
 _EMPTY_STRUCT = b"\0"
 _ARROW_SCHEMA = b"ARROW:schema"
 
@@ -31,7 +29,7 @@ def without_float_bounds(footer: memoryview, path: str) -> bytes | None:
     Raises:
         CorruptFileError: it is no footer, or that of a file whose pages are in another one.
     """
-    try:
+    with of_base_file():
         begins, statistics, entries = _chunks.float_places(footer)
         if not begins:
             return None
@@ -39,15 +37,11 @@ def without_float_bounds(footer: memoryview, path: str) -> bytes | None:
         changes += [(at, 1, _named(footer[at], path.encode())) for at in begins]
         if entries[0] >= 0:
             changes.append((*entries, _arrow_alone(footer)))
-    except ValueError as e:
-        raise CorruptFileError(f"the base file cannot be read as Parquet: {e}") from None
-    parts, done = [_MAGIC], 0
+    parts, done = [], 0
     for at, length, by in sorted(changes):
         parts += [bytes(footer[done:at]), by]
         done = at + length
-    parts.append(bytes(footer[done:]))
-    size = sum(map(len, parts)) - len(_MAGIC)
-    return b"".join((*parts, size.to_bytes(4, "little"), _MAGIC))
+    return MAGIC + file_end(b"".join((*parts, bytes(footer[done:]))))
 
 
 def _named(head: int, path: bytes) -> bytes:
@@ -55,7 +49,7 @@ def _named(head: int, path: bytes) -> bytes:
     step = head >> 4  # to the number of the field that was the first; 0 where the number itself follows
     if step == 1:
         raise ValueError("its pages are in another file")
-    return bytes([1 << 4 | BINARY]) + varint(len(path)) + path + bytes([head - (1 << 4) if step else head])
+    return bytes([1 << 4 | BINARY]) + text(path) + bytes([head - (1 << 4) if step else head])
 
 
 def _arrow_alone(footer: memoryview) -> bytes:
@@ -63,8 +57,8 @@ def _arrow_alone(footer: memoryview) -> bytes:
     found = []
     for key_at, key_length, at, length in _entries.key_value_spans(footer)[1]:
         if key_length >= 0 and length >= 0 and footer[key_at : key_at + key_length] == _ARROW_SCHEMA:
-            texts = (_ARROW_SCHEMA, bytes(footer[at : at + length]))
-            found.append(b"".join(bytes([1 << 4 | BINARY]) + varint(len(t)) + t for t in texts) + b"\0")
+            both = (_ARROW_SCHEMA, bytes(footer[at : at + length]))
+            found.append(b"".join(bytes([1 << 4 | BINARY]) + text(t) for t in both) + b"\0")
     return structs(found)
 
 

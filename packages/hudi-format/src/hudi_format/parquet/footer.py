@@ -26,7 +26,7 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.parquet.arrow_file import parquet_file
-from hudi_format.parquet.thrift import I32, LISTS, Cursor
+from hudi_format.parquet.thrift import I32, LISTS, MAGIC, TAIL, Cursor, of_base_file
 from hudi_format.schema.avro import from_avro
 from hudi_format.storage.open import open_sized
 from hudi_format.storage.protocol import Storage
@@ -34,15 +34,12 @@ from hudi_format.storage.protocol import Storage
 # The key-value entries of many base files' footers, quickly: one range of bytes each, nothing decoded.
 #
 # For index look-ups, which want a key range and a bloom filter from each of thousands of files and nothing else.
-# `hudi_format.parquet.footer` gives a footer with schema and statistics.
-#
-# Source: Parquet format, "File metadata": the file ends with the footer, its length in 4 bytes, and "PAR1".
+# `read_footer` gives a footer with schema and statistics.
 
 with compiled_parts():
     from hudi_format.parquet import _entries
 
-_MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
-_TAIL = 8
+_ENCRYPTED = b"PARE"
 # A footer with Apache Hudi's default bloom filter has 431,380 bytes of it; a footer that is longer costs a
 # second request.
 FIRST_READ = 460 << 10
@@ -56,12 +53,10 @@ class FooterEntries:
     Attributes:
         num_rows: of the file; -1 where the footer does not say.
         values: UTF-8 text by key; views of the bytes that were read.
-        read_bytes: how much of the file's end was read.
     """
 
     num_rows: int
     values: Mapping[str, memoryview]
-    read_bytes: int
 
     def text(self, key: str) -> str | None:
         """The value of an entry.
@@ -78,14 +73,11 @@ class FooterEntries:
             raise CorruptFileError(f"the footer's entry {key} is not UTF-8: {e.reason}") from None
 
 
-def read_entries(
-    storage: Storage, path: str, *, size: int = -1, first_read: int = FIRST_READ
-) -> FooterEntries:
+def read_entries(storage: Storage, path: str, *, size: int = -1) -> FooterEntries:
     """The key-value entries of a base file's footer.
 
     Args:
         size: of the file, in bytes, where the caller knows it from a listing; saves a request.
-        first_read: how many bytes of the end to ask for at once.
 
     Raises:
         MissingFileError: there is no such file.
@@ -94,16 +86,13 @@ def read_entries(
         StorageError: the storage refused.
     """
     try:
-        footer, read_bytes = read_footer_bytes(storage, path, size=size, first_read=first_read)
-        return _parse(footer, read_bytes)
+        return _parse(read_footer_bytes(storage, path, size=size))
     except (CorruptFileError, UnsupportedError) as e:
         raise e.at(table=storage.uri, file=path) from None
 
 
-def read_footer_bytes(
-    storage: Storage, path: str, *, size: int = -1, first_read: int = FIRST_READ
-) -> tuple[memoryview, int]:
-    """Bytes of a footer, and the number of bytes read for them.
+def read_footer_bytes(storage: Storage, path: str, *, size: int = -1) -> memoryview:
+    """Bytes of a footer.
 
     Args and Raises: as of `read_entries`; errors do not name the file.
     """
@@ -113,16 +102,16 @@ def read_footer_bytes(
             raise MissingFileError("the base file is missing", table=storage.uri, file=path)
         size = info.size
     try:
-        length = min(size, max(first_read, _TAIL))
+        length = min(size, FIRST_READ)
         end = storage.read_range(path, size - length, length)
-        needed = _footer_length(end, length, size) + _TAIL
+        needed = _footer_length(end, length, size) + TAIL
         if needed > length:
             end = storage.read_range(path, size - needed, needed)
             if len(end) != needed:
                 raise CorruptFileError("the base file cannot be read as Parquet: it is shorter than listed")
     except FileNotFoundError:
         raise MissingFileError("the base file is missing", table=storage.uri, file=path) from None
-    return memoryview(end)[len(end) - needed : len(end) - _TAIL], len(end)
+    return memoryview(end)[len(end) - needed : len(end) - TAIL]
 
 
 def footer_bytes(source: pa.NativeFile) -> memoryview:
@@ -134,12 +123,12 @@ def footer_bytes(source: pa.NativeFile) -> memoryview:
     size = source.size()
     length = min(size, _OPEN_READ)
     end = source.read_at(length, size - length)
-    needed = _footer_length(end, length, size) + _TAIL
+    needed = _footer_length(end, length, size) + TAIL
     if needed > length:
         # Of a mapped file without a copy: a bloom filter makes footers long.
         source.seek(size - needed)
         end = memoryview(source.read_buffer(needed)).cast("B")
-    return memoryview(end)[len(end) - needed : len(end) - _TAIL]
+    return memoryview(end)[len(end) - needed : len(end) - TAIL]
 
 
 def schema_part(footer: memoryview) -> bytes:
@@ -151,38 +140,34 @@ def schema_part(footer: memoryview) -> bytes:
         CorruptFileError: it is no footer.
     """
     cursor = Cursor(bytes(footer))
-    try:
+    with of_base_file():
         for wanted, kinds in ((1, (I32,)), (2, LISTS)):  # FileMetaData: version, schema
             number, kind = cursor.field(wanted - 1)
             if number != wanted or kind not in kinds:
                 raise ValueError(f"field {number} of type {kind} instead of {wanted}")
             cursor.skip(kind)
-    except ValueError as e:
-        raise CorruptFileError(f"the base file cannot be read as Parquet: {e}") from None
     return cursor.data[: cursor.at]
 
 
 def _footer_length(end: bytes, length: int, size: int) -> int:
-    if len(end) != length or size < _TAIL + len(_MAGIC):
+    if len(end) != length or size < TAIL + len(MAGIC):
         raise CorruptFileError("the base file cannot be read as Parquet: it is cut off")
     if end[-4:] == _ENCRYPTED:
         raise UnsupportedError(
             "the base file's footer is encrypted",
             remedy="rewrite it without encryption, with the engine that wrote it.",
         )
-    if end[-4:] != _MAGIC:
+    if end[-4:] != MAGIC:
         raise CorruptFileError("the base file cannot be read as Parquet: it does not end with PAR1")
     found = int.from_bytes(end[-8:-4], "little")
-    if found == 0 or found > size - _TAIL - len(_MAGIC):
+    if found == 0 or found > size - TAIL - len(MAGIC):
         raise CorruptFileError(f"the base file cannot be read as Parquet: a footer of {found} bytes")
     return found
 
 
-def _parse(footer: memoryview, read_bytes: int) -> FooterEntries:
-    try:
+def _parse(footer: memoryview) -> FooterEntries:
+    with of_base_file():
         num_rows, spans = _entries.key_value_spans(footer)
-    except ValueError as e:
-        raise CorruptFileError(f"the base file cannot be read as Parquet: {e}") from None
     values: dict[str, memoryview] = {}
     for key_at, key_length, at, length in spans:
         if key_length < 0 or length < 0:
@@ -192,7 +177,7 @@ def _parse(footer: memoryview, read_bytes: int) -> FooterEntries:
         except UnicodeDecodeError:
             continue  # no entry of Hudi's
         values[key] = footer[at : at + length]
-    return FooterEntries(num_rows, values, read_bytes)
+    return FooterEntries(num_rows, values)
 
 
 # A base file's columns against the Avro schema in its footer: a name that is damaged would be a column of nulls.

@@ -19,14 +19,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from hudi_format.parquet.thrift import (
-    BINARY,
     I16,
     I32,
     I64,
     LIST,
+    MAGIC,
     STRUCT,
     Cursor,
     Fields,
+    file_end,
+    footer_of,
     integer,
     number_of,
     once,
@@ -35,11 +37,9 @@ from hudi_format.parquet.thrift import (
     replaced,
     struct,
     structs,
-    varint,
+    texts,
 )
 
-MAGIC = b"PAR1"
-TAIL = 8
 # Fields of FileMetaData.
 _SCHEMA, _ROWS, _GROUPS, _WRITER, _ORDERS = 2, 3, 4, 6, 7
 # Of ColumnChunk: those that are known, and that say where the indexes are.
@@ -140,9 +140,8 @@ class StoredChunks:
 def chunks_of_file(file: Any) -> StoredChunks:
     """Chunks of a whole file in memory, which Arrow has just written."""
     view = memoryview(file)
-    length = int.from_bytes(view[-TAIL:-4], "little")
-    begin = len(view) - TAIL - length
-    return StoredChunks(bytes(view[begin : begin + length]), begin, lambda at, n: view[at : at + n])
+    begin, footer = footer_of(view)
+    return StoredChunks(footer, begin, lambda at, n: view[at : at + n])
 
 
 def kept_groups(
@@ -183,10 +182,7 @@ def kept_groups(
 
 def path_of(parts: Sequence[str]) -> bytes:
     """A leaf's path as chunks state it."""
-    texts = [t.encode() for t in parts]
-    count = len(texts)
-    head = bytes([count << 4 | BINARY]) if count < 15 else bytes([0xF0 | BINARY]) + varint(count)
-    return head + b"".join(varint(len(t)) + t for t in texts)
+    return texts(p.encode() for p in parts)
 
 
 class ChunkFile:
@@ -226,8 +222,7 @@ class ChunkFile:
         Args:
             empty: a file without rows, with the schema and the footer entries of this one.
         """
-        length = int.from_bytes(empty[-TAIL:-4], "little")
-        footer = Cursor(empty[len(empty) - TAIL - length : -TAIL]).fields()
+        footer = Cursor(footer_of(empty)[1]).fields()
         bounds = [[None if b is None else self._put(b) for _, _, b in chunks] for _, chunks in self._groups]
         offsets = [[self._put(o) for _, o, _ in chunks] for _, chunks in self._groups]
         groups = [
@@ -236,7 +231,7 @@ class ChunkFile:
         ]
         total = sum(rows for rows, _ in self._groups)
         written = struct(replaced(footer, {_ROWS: (I64, integer(total)), _GROUPS: (LIST, structs(groups))}))
-        self._sink.write(written + len(written).to_bytes(4, "little") + MAGIC)
+        self._sink.write(file_end(written))
 
     def _put(self, index: bytes) -> tuple[int, int]:
         at = int(self._sink.tell())
@@ -293,4 +288,4 @@ def _row_group(
     )
 
 
-__all__ = ["MAGIC", "Chunk", "ChunkFile", "Group", "StoredChunks", "chunks_of_file", "kept_groups", "path_of"]
+__all__ = ["Chunk", "ChunkFile", "Group", "StoredChunks", "chunks_of_file", "kept_groups", "path_of"]

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_format.parquet.footer import check_columns
-from hudi_format.parquet.kept_chunks import MAGIC, path_of
+from hudi_format.parquet.kept_chunks import path_of
 from hudi_format.parquet.reader import pays_threads
 from hudi_format.parquet.thrift import (
     BINARY,
@@ -30,9 +30,11 @@ from hudi_format.parquet.thrift import (
     I32,
     I64,
     LIST,
+    MAGIC,
     STRUCT,
     Cursor,
     Fields,
+    file_end,
     integer,
     number_of,
     once,
@@ -373,7 +375,7 @@ class PagedFile:
                 },
             )
         )
-        return written + len(written).to_bytes(4, "little") + MAGIC
+        return file_end(written)
 
 
 def gap_of(*, is_local: bool) -> int:

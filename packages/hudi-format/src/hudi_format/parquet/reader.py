@@ -18,10 +18,11 @@ from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.record_keys import record_keys
 from hudi_format.parquet.arrow_file import as_instants, has_int96
 from hudi_format.parquet.footer import entries_of, footer_bytes, open_with_source, reading
-from hudi_format.parquet.kept_chunks import TAIL, StoredChunks
+from hudi_format.parquet.kept_chunks import StoredChunks
 from hudi_format.parquet.row_group_filter import RowGroupFilter
 from hudi_format.parquet.row_groups import RowGroup, row_groups
 from hudi_format.parquet.text_column import read_texts
+from hudi_format.parquet.thrift import TAIL
 from hudi_format.parquet.utf8 import check_text, texts_as_bytes
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import RECORD_KEY

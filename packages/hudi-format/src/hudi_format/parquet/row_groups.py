@@ -19,6 +19,7 @@ from hudi_format._lazy import compiled_parts
 from hudi_format.arrow.arrays import column_of
 from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.parquet.footer import read_footer_bytes
+from hudi_format.parquet.thrift import of_base_file
 from hudi_format.schema.decimals import exact_decimal
 from hudi_format.storage.protocol import Storage
 
@@ -104,10 +105,8 @@ def row_groups(footer: memoryview, columns: Collection[str] | None = None) -> li
         CorruptFileError: it is cut off, or no footer.
     """
     wanted = None if columns is None else {name.encode() for name in columns}
-    try:
+    with of_base_file():
         groups, ordered = _chunks.row_groups(footer, wanted)
-    except ValueError as e:
-        raise CorruptFileError(f"the base file cannot be read as Parquet: {e}") from None
     out = []
     for rows, chunks in groups:
         made = (_chunk(c, c[0] < len(ordered) and ordered[c[0]]) for c in chunks)
@@ -145,7 +144,7 @@ def read_row_groups(storage: Storage, path: str, columns: Collection[str] | None
             `hudi_format.parquet.footer.read_entries`.
     """
     try:
-        return row_groups(read_footer_bytes(storage, path)[0], columns)
+        return row_groups(read_footer_bytes(storage, path), columns)
     except (CorruptFileError, UnsupportedError) as e:
         raise e.at(table=storage.uri, file=path) from None
 

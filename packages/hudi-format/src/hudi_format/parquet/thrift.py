@@ -1,15 +1,21 @@
-"""Structs of Thrift's compact protocol, taken apart and put together again.
+"""Structs of Thrift's compact protocol, taken apart and put together again, and the footers that they make.
 
 Fields are the bytes that they are: what is not looked at stays as it was written.  Damaged bytes end in `ValueError`.
 
-Source: Thrift compact protocol.
+Source: Thrift compact protocol; Parquet format, "File format": a footer, its length in 4 bytes, and "PAR1".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
+from hudi_format.errors import CorruptFileError
 from hudi_format.parquet import _fields
+
+MAGIC = b"PAR1"
+TAIL = 8  # bytes behind the footer
 
 BOOLEANS, BINARY, LISTS, STRUCT = (1, 2), 8, (9, 10), 12
 I16, I32, I64, LIST = 4, 5, 6, 9
@@ -44,11 +50,47 @@ def struct(fields: Fields) -> bytes:
     return bytes(out) + b"\0"
 
 
+def text(data: bytes) -> bytes:
+    """A text, or bytes."""
+    return varint(len(data)) + data
+
+
 def structs(values: Sequence[bytes]) -> bytes:
     """A list of structs."""
+    return _list(STRUCT, values)
+
+
+def texts(values: Iterable[bytes]) -> bytes:
+    """A list of texts."""
+    return _list(BINARY, [text(v) for v in values])
+
+
+def _list(kind: int, values: Sequence[bytes]) -> bytes:
     count = len(values)
-    head = bytes([count << 4 | STRUCT]) if count < 15 else bytes([0xF0 | STRUCT]) + varint(count)
+    head = bytes([count << 4 | kind]) if count < 15 else bytes([0xF0 | kind]) + varint(count)
     return head + b"".join(values)
+
+
+def footer_of(file: Any) -> tuple[int, bytes]:
+    """Place and bytes of the footer of a whole file in memory, which Arrow has just written."""
+    view = memoryview(file)
+    end = len(view) - TAIL
+    begin = end - int.from_bytes(view[end : end + 4], "little")
+    return begin, bytes(view[begin:end])
+
+
+def file_end(footer: bytes) -> bytes:
+    """The last bytes of a file with this footer."""
+    return footer + len(footer).to_bytes(4, "little") + MAGIC
+
+
+@contextmanager
+def of_base_file() -> Iterator[None]:
+    """Turn what is wrong with a footer's bytes into CorruptFileError, which does not name the file."""
+    try:
+        yield
+    except ValueError as e:
+        raise CorruptFileError(f"the base file cannot be read as Parquet: {e}") from None
 
 
 class Cursor:
