@@ -131,7 +131,7 @@ class BucketIndex:
 
 @dataclass(frozen=True, slots=True)
 class PartitionedBucketIndex(BucketIndex, Generic[_Ring]):
-    """Settings of a bucket index whose partitions have hashing metadata, and those that are known.
+    """Settings of a bucket index with hashing metadata, and what is known of that.
 
     Attributes:
         num_buckets: of a partition that has none yet.
@@ -160,7 +160,7 @@ class PartitionedBucketIndex(BucketIndex, Generic[_Ring]):
 def parse_hashing_metadata(
     content: bytes, partition: str, members: str
 ) -> tuple[str, int, int, list[object]]:
-    """Instant, number of buckets, number of resizes, and members in the content of a partition's file.
+    """Instant, numbers of buckets and of resizes, and members, in a partition's file.
 
     Args:
         members: what the content calls them.

@@ -50,7 +50,10 @@ def open_log(
     merge: SliceMerge,
     committed: Mapping[str, Sequence[CommittedRange]] | None,
 ) -> SliceLog:
-    """The log of a slice, read piece by piece where its records may exceed the limit; errors as of `SliceLog`."""
+    """The log of a slice, read piece by piece where its records may exceed the limit.
+
+    Errors as of `SliceLog`.
+    """
     in_ranges = merge.limit is not None and _decoded_bytes(files) > merge.limit.held
     return SliceLog(storage, files, merge.scope, committed=committed, in_ranges=in_ranges)
 

@@ -247,7 +247,7 @@ _Value = TypeVar("_Value")
 
 
 def filter_entry(entries: Mapping[str, _Value]) -> _Value | None:
-    """The bloom filter among a footer's entries, by its name of before Apache too; None where there is none."""
+    """The bloom filter among a footer's entries, by its older name too; None for none."""
     return entries.get(BLOOM_FILTER) or entries.get(BLOOM_FILTER_OLD)
 
 

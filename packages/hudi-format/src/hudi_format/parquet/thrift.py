@@ -1,6 +1,7 @@
-"""Structs of Thrift's compact protocol, taken apart and put together again, and the footers that they make.
+"""Structs of Thrift's compact protocol, and the footers that they make.
 
-Fields are the bytes that they are: what is not looked at stays as it was written.  Damaged bytes end in `ValueError`.
+They are taken apart and put together again.  Fields are the bytes that they are: what is not looked at stays as it
+was written.  Damaged bytes end in `ValueError`.
 
 Source: Thrift compact protocol; Parquet format, "File format": a footer, its length in 4 bytes, and "PAR1".
 """
@@ -86,7 +87,7 @@ def file_end(footer: bytes) -> bytes:
 
 @contextmanager
 def of_base_file() -> Iterator[None]:
-    """Turn what is wrong with a footer's bytes into CorruptFileError, which does not name the file."""
+    """Turn what is wrong with a footer's bytes into CorruptFileError, without its file."""
     try:
         yield
     except ValueError as e:
