@@ -260,6 +260,14 @@ def test_queries_name_tables_by_path(spark, rows, trips, written):
 
 
 @pytest.mark.one_version
+def test_names_in_a_query_by_path_may_be_words_of_statements(spark, rows, trips, path):
+    there = f"{path}/insert/update-log"
+    rows.write.format("hudi").options(**trips).mode("append").save(there)
+    found = spark.sql(f"with `insert` as (select id from hudi.`{there}`) select id `insert` from `insert`")
+    assert sorted(r["insert"] for r in found.collect()) == ["a", "b"]
+
+
+@pytest.mark.one_version
 def test_paths_and_patterns_below_a_table_choose_its_files(spark, written):
     def count(path, **options):
         return spark.read.format("hudi").options(**options).load(path).count()

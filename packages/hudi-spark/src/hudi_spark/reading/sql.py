@@ -36,6 +36,7 @@ _OPTION = re.compile(
 )
 _QUERY = re.compile(r"[\s(]*(?:select|with|from)\b", re.IGNORECASE)
 _CHANGES = re.compile(r"\binsert\b", re.IGNORECASE)  # may follow a common table expression
+_QUOTED_NAME = re.compile(r"`[^`]*`")
 # Strings and comments come first, so that nothing in them counts.
 _BY_PATH = re.compile(
     rf"(?P<other>{_STRING}|--[^\n]*|/\*.*?\*/)"
@@ -72,7 +73,7 @@ def query_by_path(spark: SparkSession, text: str, run: Callable[[str], Any]) -> 
     Raises:
         HudiError: as `load_frame`.
     """
-    bare = _BY_PATH.sub(lambda found: " " if found["other"] is not None else found[0], text)
+    bare = _QUOTED_NAME.sub(" ", _BY_PATH.sub(" ", text))
     if not _QUERY.match(bare) or _CHANGES.search(bare) or not any(m["path"] for m in _BY_PATH.finditer(text)):
         return None
     views: dict[str, DataFrame] = {}
