@@ -295,6 +295,8 @@ def test_an_overwrite_of_all_says_so_where_partitions_were_meant(spark, path):
     spark.conf.set(name, "dynamic")
     try:
         assert len(warned()) == 1
+        said = hudi_spark.dry_run(frame_of(spark, some), path, mode="overwrite", options=options())
+        assert [w for w in said.warnings if "partitions were asked for" in w]
         assert warned(hoodie__datasource__overwrite__mode="STATIC") == []
     finally:
         spark.conf.unset(name)

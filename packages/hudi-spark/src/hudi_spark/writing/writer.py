@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from hudi_format.errors import UnsupportedError
 from hudi_format.storage.hadoop_options import hadoop_options, without_hadoop_options
 from hudi_format.storage.open import open_storage
+from hudi_format.storage.protocol import Storage
 from hudi_spark.runtime.java_names import keep_names
 from hudi_spark.runtime.options import merged, session_options, table_path, with_partition_by
 from hudi_spark.writing.engine import SparkEngine
@@ -50,15 +51,7 @@ def save_frame(
             f"{', '.join(dict.fromkeys(layout))} has no meaning for Hudi tables",
             remedy="omit it; hoodie.bulkinsert.sort.mode and the table's partitions determine the layout.",
         )
-    spark = frame.sparkSession
-    keep_names(spark)
-    given = merged(session_options(spark), with_partition_by(options, partition_by))
-    if mode is not None and mode.lower() == OVERWRITE:
-        # What Apache Hudi's option says where it is not given.
-        overwritten = (spark.conf.get(PARTITIONS_OVERWRITTEN, None) or "").upper()
-        given = merged({OVERWRITE_MODE: overwritten} if overwritten == "DYNAMIC" else {}, given)
-    storage = open_storage(table_path(spark, path, what="save"), options=given)
-    store, asked = hadoop_options(given), without_hadoop_options(given)
+    storage, store, asked = _asked(frame, path, with_partition_by(options, partition_by), mode, what="save")
     first = FirstBasis()
 
     def one_try(lost: int) -> CommitResult:
@@ -93,11 +86,26 @@ def dry_run(
     Raises:
         HudiError: as the write, where it needs no written files to see it.
     """
+    given = with_partition_by(options or {}, partition_by)
+    storage, store, asked = _asked(frame, path, given, mode, what="dry_run")
+    return execute(
+        SparkEngine(frame, store, counts_keys=True), storage, frame, asked, mode=mode, dry_run=True
+    )
+
+
+def _asked(
+    frame: DataFrame, path: str | None, options: Mapping[str, str], mode: str | None, *, what: str
+) -> tuple[Storage, dict[str, str], dict[str, str]]:
+    """Storage of a write, its `fs.*` options and its others, the session's among them."""
     spark = frame.sparkSession
-    given = merged(session_options(spark), with_partition_by(dict(options or {}), partition_by))
-    storage = open_storage(table_path(spark, path, what="dry_run"), options=given)
-    engine = SparkEngine(frame, hadoop_options(given), counts_keys=True)
-    return execute(engine, storage, frame, without_hadoop_options(given), mode=mode, dry_run=True)
+    keep_names(spark)
+    given = merged(session_options(spark), options)
+    if mode is not None and mode.lower() == OVERWRITE:
+        # What Apache Hudi's option says where it is not given.
+        overwritten = (spark.conf.get(PARTITIONS_OVERWRITTEN, None) or "").upper()
+        given = merged({OVERWRITE_MODE: overwritten} if overwritten == "DYNAMIC" else {}, given)
+    storage = open_storage(table_path(spark, path, what=what), options=given)
+    return storage, hadoop_options(given), without_hadoop_options(given)
 
 
 def last_commit() -> CommitResult | None:
