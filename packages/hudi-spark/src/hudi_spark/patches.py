@@ -161,6 +161,15 @@ def _wants_hudi(target: Any, format: str | None) -> bool:
     return is_hudi(target._spark.conf.get(DEFAULT_FORMAT, None))
 
 
+def _call(target: Any, path: Any, options: Mapping[str, Any]) -> tuple[Notes, Any, dict[str, str]]:
+    """Notes with the options of a call, the path by the call or by an option, and the other options."""
+    notes = notes_of(target)
+    _note_options(notes, **options)
+    given = dict(notes.options)
+    path_option = take_option(given, "path")
+    return notes, _as_text(path) or path_option, given
+
+
 def _save(original: Method) -> Method:
     @functools.wraps(original)
     def save(
@@ -174,19 +183,13 @@ def _save(original: Method) -> Method:
         if not _wants_hudi(self, format):
             original(self, path, format, mode, partitionBy, **options)
             return
-        _note_mode(notes_of(self), mode)
-        _note_options(notes_of(self), **options)
+        notes, where, given = _call(self, path, options)
+        _note_mode(notes, mode)
         if partitionBy is not None:
-            _note_partition_by(
-                notes_of(self), *([partitionBy] if isinstance(partitionBy, str) else partitionBy)
-            )
-        notes = notes_of(self)
-        given = dict(notes.options)
-        path_option = take_option(given, "path")
+            _note_partition_by(notes, *([partitionBy] if isinstance(partitionBy, str) else partitionBy))
         save_frame(
-            self._df, _as_text(path) or path_option, given,
-            mode=notes.mode, partition_by=notes.partition_by, layout=notes.layout,
-        )  # fmt: skip
+            self._df, where, given, mode=notes.mode, partition_by=notes.partition_by, layout=notes.layout
+        )
 
     return save
 
@@ -198,12 +201,9 @@ def _load(original: Method) -> Method:
     ) -> Any:
         if not _wants_hudi(self, format):
             return original(self, path, format, schema, **options)
-        _note_options(notes_of(self), **options)
-        notes = notes_of(self)
-        given = dict(notes.options)
-        path_option = take_option(given, "path")
+        notes, where, given = _call(self, path, options)
         chosen = schema if schema is not None else notes.schema
-        return load_frame(self._spark, _as_text(path) or path_option, given, schema=chosen)
+        return load_frame(self._spark, where, given, schema=chosen)
 
     return load
 
@@ -215,17 +215,13 @@ def _load_stream(original: Method) -> Method:
     ) -> Any:
         if not _wants_hudi(self, format) or has_bundle(self._spark):
             return original(self, path, format, schema, **options)
-        path = _as_text(path)
-        _note_options(notes_of(self), **options)
-        notes = notes_of(self)
-        given = dict(notes.options)
-        path_option = take_option(given, "path")
+        notes, where, given = _call(self, path, options)
         if HAS_DATA_SOURCES:  # Spark finds our data source by itself, which streams too
-            where = table_path(self._spark, path or path_option, what="load")
+            where = table_path(self._spark, where, what="load")
             more = _told(self._spark, where, given)
             return original(self, None if path is None else where, format, schema, **options | more)
         chosen = schema if schema is not None else notes.schema
-        return load_stream(self._spark, path or path_option, given, schema=chosen)
+        return load_stream(self._spark, where, given, schema=chosen)
 
     return load
 
@@ -418,39 +414,34 @@ def _converting(original: Method) -> Method:
 
 # --- installing ------------------------------------------------------------------------------------------
 
+_CONFIGURED = (
+    readwriter.DataFrameReader, readwriter.DataFrameWriter, streams.DataStreamReader, streams.DataStreamWriter,
+)  # fmt: skip
 _PATCHES: tuple[tuple[type | ModuleType, str, Callable[[Method], Method]], ...] = (
-    (readwriter.DataFrameReader, "format", _noting(_note_format)),
+    *((cls, "format", _noting(_note_format)) for cls in _CONFIGURED),
+    *((cls, "option", _noting(_note_option)) for cls in _CONFIGURED),
+    *((cls, "options", _noting(_note_options)) for cls in _CONFIGURED),
     (readwriter.DataFrameReader, "schema", _noting(_note_schema)),
-    (readwriter.DataFrameReader, "option", _noting(_note_option)),
-    (readwriter.DataFrameReader, "options", _noting(_note_options)),
     (readwriter.DataFrameReader, "load", _load),
     (readwriter.DataFrameReader, "table", _table),
-    (readwriter.DataFrameWriter, "format", _noting(_note_format)),
     (readwriter.DataFrameWriter, "mode", _mode),
-    (readwriter.DataFrameWriter, "option", _noting(_note_option)),
-    (readwriter.DataFrameWriter, "options", _noting(_note_options)),
     (readwriter.DataFrameWriter, "partitionBy", _noting(_note_partition_by)),
-    (readwriter.DataFrameWriter, "bucketBy", _noting(_note_layout("bucketBy"))),
-    (readwriter.DataFrameWriter, "sortBy", _noting(_note_layout("sortBy"))),
-    (readwriter.DataFrameWriter, "clusterBy", _noting(_note_layout("clusterBy"))),
+    *(
+        (readwriter.DataFrameWriter, name, _noting(_note_layout(name)))
+        for name in ("bucketBy", "sortBy", "clusterBy")
+    ),
     (readwriter.DataFrameWriter, "save", _save),
     (readwriter.DataFrameWriter, "saveAsTable", _refusing("saveAsTable() with format('hudi')", SAVE)),
     (readwriter.DataFrameWriter, "insertInto", _refusing_by_name("insertInto()", SAVE, "insert")),
     (readwriter.DataFrameWriterV2, "__init__", _naming("writeTo()", "insert")),
     (readwriter.DataFrameWriterV2, "using", _using),
-    (streams.DataStreamReader, "format", _noting(_note_format)),
     (streams.DataStreamReader, "schema", _noting(_note_schema)),
-    (streams.DataStreamReader, "option", _noting(_note_option)),
-    (streams.DataStreamReader, "options", _noting(_note_options)),
     (streams.DataStreamReader, "load", _load_stream),
     (
         streams.DataStreamReader,
         "table",
         _refusing_by_name("readStream.table()", STREAM_LOAD, ""),
     ),
-    (streams.DataStreamWriter, "format", _noting(_note_format)),
-    (streams.DataStreamWriter, "option", _noting(_note_option)),
-    (streams.DataStreamWriter, "options", _noting(_note_options)),
     (streams.DataStreamWriter, "queryName", _noting(_note_name)),
     (streams.DataStreamWriter, "start", _start("writeStream.format('hudi')", STREAM_WRITE)),
     (
