@@ -106,9 +106,8 @@ SMALL = {
     "hudi_timeline/concurrency/running_call.py": "used by heartbeats and by locks; knows neither",
     "hudi_timeline/options/unsupported.py": "refuses options for every parser; none of them is below the others",
     "hudi_timeline/writing/reproducible.py": "what a seed changes in a write; its neighbours are steps of any write",
-    "hudi_spark/reading/read_tasks.py": "what executors import for a read, and nothing else",
+    "hudi_spark/reading/read_tasks.py": "groups tasks for the reader, for streams and for the data source alike",
     "hudi_spark/runtime/helper_process.py": "of the data source's processes, which nothing else runs in",
-    "hudi_spark/runtime/python_workers.py": "wraps the functions of reads and of writes alike",
 }
 # Names that several rooms have, because each room has one: a stranger looks in the room first.
 COMMON_STEMS = {"reader", "writer", "protocol", "errors", "block", "encoder", "verify"}

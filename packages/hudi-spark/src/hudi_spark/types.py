@@ -1,4 +1,4 @@
-"""Conversion of column types between Arrow and Spark.
+"""Conversion of column types between Arrow and Spark, and columns by their names.
 
 Spark's own converters are not part of its public interface and name no column in their errors.  Timestamps with
 a zone are instants in microseconds UTC on both sides, those without are TIMESTAMP_NTZ.
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 from pyspark.sql import Column
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hudi_format.errors import SchemaError
@@ -165,6 +166,11 @@ def without_void(kind: T.DataType, wanted: T.DataType) -> T.DataType:
             ]
         )
     return kind
+
+
+def quoted(*path: str) -> Column:
+    """A column, or the field inside of one, by its names, whatever characters they have."""
+    return F.col(".".join(f"`{name.replace('`', '``')}`" for name in path))
 
 
 def promoted(column: Column, own: T.DataType, wanted: T.DataType) -> Column:

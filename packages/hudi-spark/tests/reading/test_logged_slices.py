@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from hudi_spark.reading import logged_slices
-from hudi_spark.reading.logged_slices import ChangedRows, file_number, shares, words_of
+from hudi_spark.reading.logged_slices import file_number, words_of
+from hudi_spark.reading.read_tasks import shares
 from hudi_timeline import HudiTable
 
 pytestmark = pytest.mark.spark
@@ -213,7 +214,6 @@ def test_shares_hold_every_task_once(path):
         assert 0 < len(groups) <= count
         assert all(groups)
     assert shares((), 3) == ()
-    assert ChangedRows(()).groups == ()
 
 
 def test_a_base_file_that_is_gone_is_an_error_and_no_fewer_rows(spark, path):

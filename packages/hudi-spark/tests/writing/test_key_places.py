@@ -37,7 +37,7 @@ def test_places_and_marks_have_the_declared_types(name):
     assert set(batch.column(2).to_pylist()) == {"f0"}
     lost = place_batch(task, ROWS, None, None)
     assert lost.column(2).null_count == 3
-    marked = marks(found_type(task), ROW_ID, np.array([9]), COMPARED)
+    marked = marks(found_type(task), np.array([9]), COMPARED)
     assert marked.schema == wanted
     assert (marked.column(ROW_ID)[0].as_py(), marked.column(FILE_ID)[0].as_py()) == (9, COMPARED)
 

@@ -15,7 +15,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from hudi_format.arrow.filter_conditions import FilterColumn, paired
-from hudi_spark.types import to_spark_type
+from hudi_spark.types import quoted, to_spark_type
 from hudi_timeline.reading.filters import conditions
 
 _COMPARE: dict[str, Callable[[Column, Column], Column]] = {
@@ -42,8 +42,8 @@ class SparkConditions:
     """Conditions as columns of Spark; see `hudi_format.arrow.filter_conditions.Conditions`."""
 
     def compare(self, op: str, left: FilterColumn, right: FilterColumn | pa.Scalar) -> Column:
-        one = _column(left)
-        other = _column(right) if isinstance(right, FilterColumn) else literal(right)
+        one = quoted(*left.path)
+        other = quoted(*right.path) if isinstance(right, FilterColumn) else literal(right)
         found = _COMPARE[op](one, other)
         floats = [c for c, of in ((one, left), (other, right)) if pa.types.is_floating(of.type)]
         # Beside a null NaN is nothing either: the comparison stays null, which its negation is too.
@@ -58,19 +58,19 @@ class SparkConditions:
         wanted = [literal(v) for v in values]
         if pa.types.is_floating(column.type):  # Arrow takes a set in the column's type
             wanted = [w.cast(to_spark_type(column.type)) for w in wanted]
-        return F.coalesce(_column(column).isin(*wanted), F.lit(False))
+        return F.coalesce(quoted(*column.path).isin(*wanted), F.lit(False))
 
     def like(self, column: FilterColumn, pattern: str) -> Column:
-        return _column(column).like(pattern)
+        return quoted(*column.path).like(pattern)
 
     def is_null(self, column: FilterColumn) -> Column:
-        return _column(column).isNull()
+        return quoted(*column.path).isNull()
 
     def is_valid(self, column: FilterColumn) -> Column:
-        return _column(column).isNotNull()
+        return quoted(*column.path).isNotNull()
 
     def flag(self, column: FilterColumn) -> Column:
-        return _column(column)
+        return quoted(*column.path)
 
     def never(self) -> Column:
         return F.lit(False)
@@ -96,10 +96,6 @@ def literal(value: pa.Scalar) -> Column:
     if pa.types.is_binary(kind):
         return F.expr(f"X'{value.as_py().hex()}'")
     return F.lit(value.as_py()).cast(to_spark_type(kind))
-
-
-def _column(column: FilterColumn) -> Column:
-    return F.col(".".join(f"`{part.replace('`', '``')}`" for part in column.path))
 
 
 __all__ = ["SparkConditions", "filter_columns", "literal"]

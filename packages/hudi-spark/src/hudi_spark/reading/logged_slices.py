@@ -9,10 +9,9 @@ Source: Spark's SQL reference, "Parquet files: metadata columns".
 
 from __future__ import annotations
 
-import heapq
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,9 +31,6 @@ MOST_WORDS = 2 << 20
 
 LEAST_BYTES = 16 << 20
 """Base files below which, together, the job for the positions takes longer than it saves."""
-
-SHARE_BYTES = 512 << 20
-"""Slices that one worker looks through for changes; it decodes little of them, and a Spark task costs much."""
 
 LEAST_ROW, LEAST_RECORD = 16, 32
 """Bytes that a row of a base file, and a record of a log, are taken to have at least."""
@@ -121,27 +117,12 @@ def _words(task: ReadTask) -> int:
     return 1 + min((task.size - logs) // (LEAST_ROW * 64), logs // LEAST_RECORD)
 
 
-def shares(tasks: Sequence[ReadTask], count: int) -> tuple[tuple[ReadTask, ...], ...]:
-    """Tasks in so many groups of about one size at most.
-
-    There are more where that would be much for one worker.
-    """
-    count = max(count, sum(max(t.size, 0) for t in tasks) // SHARE_BYTES)
-    groups: list[list[ReadTask]] = [[] for _ in range(min(count, len(tasks)))]
-    loads = [(0, n) for n in range(len(groups))]
-    for task in sorted(tasks, key=lambda t: -t.size):
-        load, n = heapq.heappop(loads)
-        groups[n].append(task)
-        heapq.heappush(loads, (load + max(task.size, 0), n))
-    return tuple(map(tuple, groups))
-
-
 def unchanged(rows: DataFrame, words: DataFrame) -> DataFrame:
     """Base rows of a scan without those that logs change.
 
     Args:
         rows: with the columns of `PLACE`.
-        words: of `WORDS`, see `ChangedPositions`; each word once.
+        words: of `WORDS`, see `changed_words`; each word once.
     """
     # Broadcast, so that the rows stay where they are; the plan asks for nothing else.
     met = rows.join(F.broadcast(words), F.expr(f"`{ROW_WORD}` = `{WORD}`"), "left")
@@ -149,20 +130,12 @@ def unchanged(rows: DataFrame, words: DataFrame) -> DataFrame:
     return kept.drop(ROW_WORD, ROW_BIT, WORD, CHANGED)
 
 
-@dataclass(frozen=True)
-class ChangedPositions:
-    """Worker that finds the base rows that logs change: each incoming row is a group number.
+def changed_words(task: ReadTask) -> Iterator[pa.RecordBatch]:
+    """Base rows of a slice that its logs change, as `WORDS`.
 
-    A row of its result is a word with a bit for each of 64 rows of a file, the first row the lowest.
+    A word has a bit for each of 64 rows of a file, the first row the lowest.
     """
-
-    groups: tuple[tuple[ReadTask, ...], ...]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for task in self.groups[number]:
-                    yield words_of(file_number(task.path) or 0, task.changed_positions())
+    yield words_of(file_number(task.path) or 0, task.changed_positions())
 
 
 def words_of(number: int, positions: np.ndarray) -> pa.RecordBatch:
@@ -176,16 +149,3 @@ def words_of(number: int, positions: np.ndarray) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [pa.array((number << 31) + words[starts]), pa.array(changed)], schema=WORDS
     )
-
-
-@dataclass(frozen=True)
-class ChangedRows:
-    """Worker that gives changed and added rows: each incoming row is a group number."""
-
-    groups: tuple[tuple[ReadTask, ...], ...]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for task in self.groups[number]:
-                    yield from task.changed_batches()

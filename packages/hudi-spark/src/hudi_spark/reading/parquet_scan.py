@@ -18,7 +18,6 @@ from hudi_spark.runtime.settings import setting
 
 DISCOVERY_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _NEVER = str(1 << 30)
-_SPARK_DEFAULT = "32"
 # Old dates are stored in today's calendar; Spark 3.5 refuses them where a file does not say so.
 _AS_STORED = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 # A session may be set to pass over files that are gone or damaged: rows would be lost without a word.

@@ -1,12 +1,10 @@
-"""Reading of base files in Python workers, where Spark's own scan is unusable."""
+"""Tasks of reads in groups, each of which is one of Spark's tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import heapq
+from collections.abc import Sequence
 from typing import TypeAlias
-
-import pyarrow as pa
 
 from hudi_timeline.reading.cdc_task import ChangeTask
 from hudi_timeline.reading.task import ReadTask
@@ -16,18 +14,8 @@ Task: TypeAlias = ReadTask | ChangeTask
 TASK_BYTES = 128 << 20
 """What one Spark task reads, about."""
 
-
-@dataclass(frozen=True)
-class ReadFiles:
-    """Worker that reads groups of files: each incoming row is a group number."""
-
-    groups: tuple[tuple[Task, ...], ...]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for task in self.groups[number]:
-                    yield from task.to_batches()
+SHARE_BYTES = 512 << 20
+"""Slices that one worker looks through for changes; it decodes little of them, and a Spark task costs much."""
 
 
 def grouped(tasks: Sequence[Task], size: int = TASK_BYTES, *, least: int = 1) -> tuple[tuple[Task, ...], ...]:
@@ -42,3 +30,18 @@ def grouped(tasks: Sequence[Task], size: int = TASK_BYTES, *, least: int = 1) ->
         groups[-1].append(task)
         room -= max(task.size, 0)
     return tuple(tuple(g) for g in groups)
+
+
+def shares(tasks: Sequence[ReadTask], count: int) -> tuple[tuple[ReadTask, ...], ...]:
+    """Tasks in so many groups of about one size at most.
+
+    There are more where that would be much for one worker.
+    """
+    count = max(count, sum(max(t.size, 0) for t in tasks) // SHARE_BYTES)
+    groups: list[list[ReadTask]] = [[] for _ in range(min(count, len(tasks)))]
+    loads = [(0, n) for n in range(len(groups))]
+    for task in sorted(tasks, key=lambda t: -t.size):
+        load, n = heapq.heappop(loads)
+        groups[n].append(task)
+        heapq.heappush(loads, (load + max(task.size, 0), n))
+    return tuple(map(tuple, groups))

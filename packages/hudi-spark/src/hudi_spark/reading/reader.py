@@ -13,6 +13,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from operator import methodcaller
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +22,6 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from hudi_format.errors import OptionError, SchemaError
 from hudi_format.schema.extension_types import may_be_vector
@@ -34,20 +34,18 @@ from hudi_spark.reading.logged_slices import (
     PARQUET,
     PLACE,
     WORDS,
-    ChangedPositions,
-    ChangedRows,
-    shares,
+    changed_words,
     split,
     unchanged,
 )
 from hudi_spark.reading.parquet_scan import base_files, beyond_bounds, lacks_file_system
 from hudi_spark.reading.partition_columns import partition_columns
-from hudi_spark.reading.read_tasks import ReadFiles, Task, grouped
+from hudi_spark.reading.read_tasks import Task, grouped, shares
 from hudi_spark.reading.user_schema import UserSchema
 from hudi_spark.runtime.java_names import keep_names
 from hudi_spark.runtime.options import merged, session_options, table_path, take_option
-from hudi_spark.runtime.python_workers import Work, in_workers
-from hudi_spark.types import promoted, to_spark_schema, to_spark_type
+from hudi_spark.runtime.python_workers import in_groups
+from hudi_spark.types import promoted, quoted, to_spark_schema, to_spark_type
 from hudi_timeline.file_system_view.partition_values import FROM_PATH
 from hudi_timeline.options import ReadConfig, parse_read_options
 from hudi_timeline.options.option_types import has_wildcard, patterns_in
@@ -207,7 +205,7 @@ def _only(frame: DataFrame, plan: ScanPlan, wanted: pa.Schema) -> DataFrame:
     """The wanted columns of a frame that has those of the plan."""
     if wanted.names == plan.schema.names:
         return frame
-    return frame.select(*(F.col(f"`{n}`") for n in wanted.names))
+    return frame.select(*map(quoted, wanted.names))
 
 
 def _stored(plan: ScanPlan) -> pa.Schema:
@@ -257,7 +255,7 @@ def _told_alike(
             unbounded = beyond_bounds(field.name, own)
             if own != wanted:
                 made[field.name] = promoted(
-                    F.col(f"`{field.name}`") if unbounded is None else unbounded, own, wanted
+                    quoted(field.name) if unbounded is None else unbounded, own, wanted
                 )
             elif unbounded is not None:
                 made[field.name] = unbounded
@@ -266,7 +264,7 @@ def _told_alike(
         if list(dict.fromkeys([*types.names, *made])) != names or len({n.lower() for n in names}) < len(
             names
         ):
-            rows = rows.select(*(made[n].alias(n) if n in made else F.col(f"`{n}`") for n in names))
+            rows = rows.select(*(made[n].alias(n) if n in made else quoted(n) for n in names))
         elif made:
             rows = rows.withColumns(made)
         parts.append(rows)
@@ -284,14 +282,14 @@ def _by_both(
     if parts.spark:
         frames.append(_native(spark, scan, _of(scan.plan, parts.spark), hadoop))
     if changed:
-        words = _in_groups(spark, changed, ChangedPositions(changed), to_spark_schema(WORDS))
+        words = in_groups(spark, changed, changed_words, to_spark_schema(WORDS))
         rows = _native(spark, scan, _of(scan.plan, parts.both), hadoop, PLACE)
         frames.append(unchanged(rows, words))
     if condition is not None:
         frames = [f.where(condition) for f in frames]
     frames = [_only(f, scan.plan, scan.schema) for f in frames]
     if changed:
-        frames.append(_in_groups(spark, changed, ChangedRows(changed), to_spark_schema(scan.schema)))
+        frames.append(in_groups(spark, changed, ReadTask.changed_batches, to_spark_schema(scan.schema)))
     if parts.workers:
         frames.append(_by_workers(spark, scan, parts.workers))
     return reduce(DataFrame.union, frames)
@@ -311,12 +309,4 @@ def _by_workers(spark: SparkSession, scan: Scan, tasks: Sequence[Task] | None = 
     # Some groups for each core, so that none waits for the longest.
     least = GROUPS_PER_CORE * spark.sparkContext.defaultParallelism
     groups = grouped(scan.plan_files() if tasks is None else tasks, least=least)
-    return _in_groups(spark, groups, ReadFiles(groups), to_spark_schema(scan.schema))
-
-
-def _in_groups(
-    spark: SparkSession, groups: Sequence[object], worker: Work, schema: T.StructType
-) -> DataFrame:
-    """Result of a worker that is given the numbers of groups."""
-    numbers = spark.range(0, len(groups), 1, len(groups))
-    return in_workers(numbers, worker, schema)
+    return in_groups(spark, groups, methodcaller("to_batches"), to_spark_schema(scan.schema))

@@ -8,7 +8,7 @@ Source: Spark's SQL configuration, `spark.sql.caseSensitive`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from pyspark.sql import types as T
 
 from hudi_format.errors import SchemaError
 from hudi_format.schema.evolution import conform
-from hudi_spark.types import promoted
+from hudi_spark.types import promoted, quoted
 
 CASE_SENSITIVE = "spark.sql.caseSensitive"
 READ_AS_IT_IS = "leave it to the table's type in .schema(...), and cast what the read gives."
@@ -77,15 +77,7 @@ class UserSchema:
 
     def columns(self, have: T.StructType) -> list[Column]:
         """Columns of the schema, made of a frame's."""
-        out = []
-        for field in self.wanted.fields:
-            name = self._same(field.name, have.names)
-            if name is None:
-                column = F.lit(None).cast(field.dataType)
-            else:
-                column = self._column(F.col(f"`{name}`"), have[name].dataType, field.dataType)
-            out.append(column.alias(field.name))
-        return out
+        return [self._field(quoted, have, field) for field in self.wanted.fields]
 
     def _same(self, name: str, have: Sequence[str]) -> str | None:
         if name in have or self.case_sensitive:
@@ -96,7 +88,7 @@ class UserSchema:
         if own.simpleString() == wanted.simpleString():
             return column
         if isinstance(own, T.StructType) and isinstance(wanted, T.StructType):
-            fields = [self._field(column, own, field) for field in wanted.fields]
+            fields = [self._field(column.getField, own, field) for field in wanted.fields]
             return F.when(column.isNotNull(), F.struct(*fields))
         if isinstance(own, T.ArrayType) and isinstance(wanted, T.ArrayType):
             return F.transform(column, lambda e: self._column(e, own.elementType, wanted.elementType))
@@ -106,11 +98,12 @@ class UserSchema:
             return F.transform_values(column, lambda k, v: self._column(v, own.valueType, wanted.valueType))
         return promoted(column, own, wanted)
 
-    def _field(self, column: Column, own: T.StructType, wanted: T.StructField) -> Column:
+    def _field(self, get: Callable[[str], Column], own: T.StructType, wanted: T.StructField) -> Column:
+        """A field of the schema; `get` gives those that there are."""
         name = self._same(wanted.name, own.names)
         if name is None:
             return F.lit(None).cast(wanted.dataType).alias(wanted.name)
-        return self._column(column.getField(name), own[name].dataType, wanted.dataType).alias(wanted.name)
+        return self._column(get(name), own[name].dataType, wanted.dataType).alias(wanted.name)
 
 
 # --- without a session -----------------------------------------------------------------------------------

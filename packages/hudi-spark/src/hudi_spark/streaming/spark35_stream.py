@@ -1,7 +1,7 @@
 """`spark.readStream.format("hudi").load(path)` on Spark 3.5, without Python data sources.
 
-The frame follows a folder of markers (`streaming.markers`) with Spark's own file source, plans each step in one task
-and reads it in many.  A thread on the driver looks at the table while the query runs, and makes the markers.
+The frame follows a folder of offset files (`streaming.offset_files`) with Spark's own file source, plans each step in
+one task and reads it in many.  A thread on the driver looks at the table while the query runs, and makes the files.
 """
 
 from __future__ import annotations

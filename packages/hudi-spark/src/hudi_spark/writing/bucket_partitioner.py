@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
+from hudi_spark.types import quoted
 from hudi_spark.writing.stored_keys import FILE_ID
 from hudi_spark.writing.write_tasks import BUCKET
 from hudi_timeline.writing.tasks import Bucket, InsertShare, Routing
@@ -118,7 +119,7 @@ def place(
         columns: to keep.
         all_placed: whether every row has a place, so that none has to be looked for.
     """
-    wanted = [F.col(f"`{c}`") for c in columns]
+    wanted = [quoted(c) for c in columns]
     places = len(routing.located) + sum(len(s) for s in routing.inserts.values())
     if places <= LITERAL_PLACES:
         if any(len(s) > 1 for s in routing.inserts.values()):

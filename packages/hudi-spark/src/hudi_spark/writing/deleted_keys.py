@@ -16,6 +16,7 @@ from hudi_format.merge.payloads import IS_DELETED
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_index.lookup import LookupTask
 from hudi_spark.runtime.python_workers import in_workers
+from hudi_spark.types import quoted
 
 
 def is_delete(rows: DataFrame, task: LookupTask) -> Column:
@@ -26,13 +27,13 @@ def is_delete(rows: DataFrame, task: LookupTask) -> Column:
     if task.delete_field and rule.delete_fields:
         if task.delete_field not in rows.columns:
             return F.lit(False)
-        text = F.col(f"`{task.delete_field}`").cast("string")
+        text = quoted(task.delete_field).cast("string")
         return F.coalesce(text == F.lit(task.delete_marker), F.lit(False))
     out = F.lit(False)
     if IS_DELETED in rows.columns:
         out = out | F.coalesce(F.col(IS_DELETED), F.lit(False))
     if rule.delete_field and rule.delete_field in rows.columns:
-        text = F.lower(F.col(f"`{rule.delete_field}`").cast("string"))
+        text = F.lower(quoted(rule.delete_field).cast("string"))
         out = out | F.coalesce(text == F.lit(rule.delete_marker.lower()), F.lit(False))
     return out
 

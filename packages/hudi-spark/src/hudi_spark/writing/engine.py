@@ -9,10 +9,9 @@ Source: design, "Spark: where the work runs".
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -32,11 +31,12 @@ from hudi_index.tagging import MOVED, STORED_IN, check_files, refuse_changed
 from hudi_spark.functions import bucket_id, kernel_column
 from hudi_spark.reading.reader import frame_of
 from hudi_spark.runtime.jobs import run_job
-from hudi_spark.runtime.python_workers import in_workers
+from hudi_spark.runtime.python_workers import Work, in_workers
 from hudi_spark.runtime.settings import setting
 from hudi_spark.types import (
     lost_collations,
     promoted,
+    quoted,
     to_arrow_schema,
     to_arrow_type,
     to_spark_schema,
@@ -47,7 +47,7 @@ from hudi_spark.writing.bucket_partitioner import place, slots, spread
 from hudi_spark.writing.bulk_insert_sort import ordered
 from hudi_spark.writing.deleted_keys import deletes_among
 from hudi_spark.writing.key_columns import (
-    nested_field,
+    column_at,
     partition_path,
     record_key,
     refuse_untold,
@@ -89,7 +89,6 @@ ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 # Spark's default of 10,000 rows a batch costs a third of the crossing; a user's own setting stays.
 BATCH_ROWS = "65536"
 _SPARK_DEFAULT_ROWS = "10000"
-Worker: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 # Key sets up to this size go to every task as a broadcast; above it Spark chooses the join.
 BROADCAST_ROWS = 500_000
 # SIMPLE: up to so many keys are sent to the workers that read those of the files, which is several times as fast
@@ -159,7 +158,7 @@ class SparkEngine:
             kind = field.dataType
             if field.name in wanted.names:
                 kind = without_void(kind, wanted[field.name].dataType)
-            column = _quoted(field.name)
+            column = quoted(field.name)
             same = kind == field.dataType
             out.append(column if same else column.cast(kind).alias(field.name))
             changed = changed or not same
@@ -239,7 +238,7 @@ class SparkEngine:
         no_key = F.sum(F.when(F.col(RECORD_KEY).isNull(), 1).otherwise(0))
         no_order = F.lit(0)
         if task.check_ordering and task.ordering_field:
-            no_order = F.sum(F.when(_by_path(rows, task.ordering_field).isNull(), 1).otherwise(0))
+            no_order = F.sum(F.when(column_at(task.ordering_field, rows).isNull(), 1).otherwise(0))
         bucket = F.col(FILE_ID) if FILE_ID in rows.columns else F.lit("")
         grouped = rows.groupBy(PARTITION_PATH, bucket).agg(F.count(F.lit(1)), no_key, no_order)
         counted = self._run(grouped.collect, "evaluate")
@@ -335,7 +334,7 @@ class SparkEngine:
 
         def counted(found: DataFrame) -> tuple[DataFrame, KeyStages]:
             kept = self._keep(found, rows.storageLevel)
-            return kept, count_stages(kept, ROW_ID, given, run)
+            return kept, count_stages(kept, given, run)
 
         return counted
 
@@ -460,7 +459,7 @@ class SparkEngine:
                 return self._stream_buckets(data, task, context, task.bucket, by_kernels=True)
         stored = (RECORD_KEY, PARTITION_PATH) if task.stored_keys else ()
         present = [n for n in (*task.schema.names, *stored) if n in data.columns]
-        rows = ordered(data.select(*(_quoted(n) for n in present)), task)
+        rows = ordered(data.select(*(quoted(n) for n in present)), task)
         return self._write(rows, WriteStream(context, task))
 
     def _stream_buckets(
@@ -473,14 +472,14 @@ class SparkEngine:
         by_kernels: bool,
     ) -> list[WriteStat]:
         rows = _keyed(data, task, by_kernels=by_kernels)
-        wanted = [_quoted(n) for n in context.row_schema().names if n in rows.columns]
+        wanted = [quoted(n) for n in context.row_schema().names if n in rows.columns]
         # A missing path or key gives null, which the worker sees.
         keyed = rows.select(F.concat(_digits(index), PARTITION_PATH).alias(BUCKET), *wanted)
         asked = () if task.order.tasks is None else (task.order.tasks,)
         together = keyed.repartition(*asked, BUCKET).sortWithinPartitions(BUCKET)
         return self._write(together, WriteNewBuckets(context, task))
 
-    def _write(self, rows: DataFrame, worker: Worker) -> list[WriteStat]:
+    def _write(self, rows: DataFrame, worker: Work) -> list[WriteStat]:
         with self._large_batches():
             status = in_workers(rows, worker, STATUS_DDL)
             found = self._run(status.collect, "write", settle=True)
@@ -517,15 +516,6 @@ def _refuse_null_texts(counts: Mapping[str, int], spec: KeySpec) -> None:
     refuse_untold(counts, spec)
 
 
-def _by_path(rows: DataFrame, path: str) -> Column:
-    found = nested_field(path, rows.schema)
-    return _quoted(path) if found is None else found[0]
-
-
-def _quoted(name: str) -> Column:
-    return F.col(f"`{name}`")
-
-
 def _keyed(data: DataFrame, task: PrepareTask, *, by_kernels: bool = False) -> DataFrame:
     """Record key, partition path and wanted columns of the rows.
 
@@ -534,9 +524,9 @@ def _keyed(data: DataFrame, task: PrepareTask, *, by_kernels: bool = False) -> D
     """
     meta = [RECORD_KEY, PARTITION_PATH] if task.stored_keys else []
     meta += [n for n in task.stated if n in data.columns]
-    stored = [_quoted(n).cast("string").alias(f"_hudi{n}") for n in meta]
+    stored = [quoted(n).cast("string").alias(f"_hudi{n}") for n in meta]
     data = data.select(*stored, *_as_stored(data.schema, task.schema))
-    present = [_quoted(n) for n in data.columns[len(stored) :]]
+    present = [quoted(n) for n in data.columns[len(stored) :]]
     if stored:
         return data.select(*(F.col(f"_hudi{n}").alias(n) for n in meta), *present)
     key = record_key(task.key_spec, data.schema)
@@ -557,7 +547,7 @@ def _as_stored(schema: T.StructType, wanted: pa.Schema) -> list[Column]:
     for target in to_spark_schema(wanted):
         if target.name not in schema.names:
             continue
-        column = _quoted(target.name)
+        column = quoted(target.name)
         kind = schema[target.name].dataType
         if kind != target.dataType and _always_fits(kind, target.dataType):
             column = promoted(column, kind, target.dataType).alias(target.name)

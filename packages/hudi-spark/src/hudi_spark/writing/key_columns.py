@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import date
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -18,6 +18,7 @@ from hudi_format.keygen.partition_path import ESCAPED_CHARS, HIVE_DEFAULT, check
 from hudi_format.keygen.record_keys import EMPTY_PART, NULL_PART, KeySpec
 from hudi_format.keygen.time_zones import zone
 from hudi_format.keygen.timestamp_based import TimeSpec
+from hudi_spark.types import quoted
 
 # Dates in partition paths as Spark's own expressions, where numbers are shown by the clock of UTC.
 #
@@ -76,13 +77,19 @@ _PLAIN_SCALE = 6
 def nested_field(path: str, schema: T.StructType) -> tuple[Column, T.DataType] | None:
     """A column and its type, by name or dot path; None where it is missing."""
     if path in schema.names:
-        return F.col(f"`{path}`"), schema[path].dataType
+        return quoted(path), schema[path].dataType
     kind: T.DataType = schema
     for part in path.split("."):
         if not isinstance(kind, T.StructType) or part not in kind.names:
             return None
         kind = kind[part].dataType
-    return F.col(".".join(f"`{part}`" for part in path.split("."))), kind
+    return quoted(*path.split(".")), kind
+
+
+def column_at(path: str, rows: DataFrame) -> Column:
+    """A column of rows by name or dot path; Spark says so where there is none."""
+    found = nested_field(path, rows.schema)
+    return quoted(path) if found is None else found[0]
 
 
 def key_text(path: str, schema: T.StructType) -> Column | None:

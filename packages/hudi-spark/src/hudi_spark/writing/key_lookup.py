@@ -31,6 +31,7 @@ from hudi_index.lookup import FileLookup, KeyStages, LookupCount, LookupTask, su
 from hudi_index.record_index import KeyLocator, files_are_cheaper, shards_by_task
 from hudi_index.tagging import MOVED, STORED_IN
 from hudi_spark.runtime.python_workers import in_workers
+from hudi_spark.types import quoted
 from hudi_spark.writing.bucket_partitioner import entry_sql, slots, small_frame
 from hudi_spark.writing.deleted_keys import is_delete
 from hudi_spark.writing.key_places import (
@@ -155,7 +156,7 @@ class Lookup:
         keys = rows.select(RECORD_KEY, PARTITION_PATH, ROW_ID)
         sent = self._with_slots(keys, of_partition).repartition(len(groups), _SLOT)
         worker = FindInPartitions(
-            self._storage, self._task, dict(zip(number, groups, strict=True)), self._verdicts, self._marks
+            self._storage, self._task, self._verdicts, self._marks, dict(zip(number, groups, strict=True))
         )
         found = self._places(in_workers(sent, worker, FOUND))
         if self._task.logged is None:
@@ -198,7 +199,7 @@ class Lookup:
         keys = rows.select(*self._needed())
         slot = T.StructType([*keys.schema.fields, T.StructField(_SLOT, T.IntegerType())])
         dealt = in_workers(keys, DealByShard(locator, tuple(number[n] for n in of_shard)), slot)
-        worker = FindByIndex(self._storage, task, dict(files), self._verdicts, self._doubts, self._marks)
+        worker = FindByIndex(self._storage, task, self._verdicts, self._marks, dict(files), self._doubts)
         return self._grouped(in_workers(dealt.repartition(tasks, _SLOT), worker, found_type(task)))
 
     @property
@@ -228,10 +229,10 @@ class Lookup:
         worker = FindEverywhere(
             self._storage,
             task,
-            dict(zip(number, groups, strict=True)),
             self._verdicts,
-            number[0],
             self._marks,
+            dict(zip(number, groups, strict=True)),
+            number[0],
         )
         return self._grouped(in_workers(sent, worker, found_type(task)))
 
@@ -257,7 +258,7 @@ def _sent_to_each(rows: DataFrame, task: LookupTask) -> DataFrame:
     kept = rows.where(file.isNull() | (file != _NOWHERE))
     left = F.coalesce(at != here, F.lit(False)) & ~is_delete(rows, task)
     own = (RECORD_KEY, PARTITION_PATH, FILE_ID, _AT, HAS_DATA)
-    others = [F.col(f"`{n}`") for n in rows.columns if n not in own]
+    others = [quoted(n) for n in rows.columns if n not in own]
     return kept.select(
         RECORD_KEY,
         F.coalesce(at, here).alias(PARTITION_PATH),
@@ -313,7 +314,7 @@ def _sent_on(rows: DataFrame, task: LookupTask) -> DataFrame:
     stays = F.exists(found, lambda g: ~g[MOVED])
     goals = F.when(stays, found).otherwise(F.concat(found, fresh))
     own = (RECORD_KEY, PARTITION_PATH, _PLACES, HAS_DATA)
-    others = [F.col(f"`{n}`") for n in rows.columns if n not in own]
+    others = [quoted(n) for n in rows.columns if n not in own]
     named = [MOVED, *([LEFT] if left else []), *([STORED_IN] if stored else [])]
     spread = kept.select(RECORD_KEY, F.explode(goals).alias(_GOES), *others)
     return spread.select(
@@ -359,23 +360,50 @@ def deal(files: Mapping[str, Sequence[BaseFile]], tasks: int) -> list[tuple[Base
 
 
 @dataclass(frozen=True)
-class FindInPartitions:
-    """Worker that looks up a task's partitions' keys in its files.
+class _Find:
+    """Worker that looks up keys; the last column of its rows is their slot number.
 
     Attributes:
-        groups: files by slot number, which is the last column of the rows.
         marks: whether rows whose keys were compared are marked.
     """
 
     storage: Storage
     task: LookupTask
-    groups: Mapping[int, tuple[BaseFile, ...]]
     verdicts: Accumulator[dict[str, str]]
-    marks: bool = False
+    marks: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for slot, rows in _by_slot(batches):
-            yield from self._find(slot, rows)
+        parts = [b for b in batches if b.num_rows]
+        if not parts:
+            return
+        rows = pa.Table.from_batches(parts)
+        slots_of = pa.compute.unique(rows.column(_SLOT)).to_pylist()
+        for slot in slots_of:
+            alone = len(slots_of) == 1
+            yield from self._find(
+                slot, rows if alone else rows.filter(pa.compute.equal(rows.column(_SLOT), slot))
+            )
+
+    def _find(self, slot: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Places of the keys of one slot."""
+        raise NotImplementedError
+
+    def _one_per_key(self, rows: pa.Table) -> tuple[pa.Table, FileLookup, pa.Table]:
+        """The rows that are kept, what looks up their keys, and the rows that are not kept."""
+        kept, ordering, lost = _kept(rows, self.task)
+        compared = ordering if self.task.compares_stored else None
+        return kept, FileLookup(self.storage, kept.column(RECORD_KEY), self.task, compared), lost
+
+
+@dataclass(frozen=True)
+class FindInPartitions(_Find):
+    """Worker that looks up a task's partitions' keys in its files.
+
+    Attributes:
+        groups: files by slot number.
+    """
+
+    groups: Mapping[int, tuple[BaseFile, ...]]
 
     def _find(self, slot: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         ids = rows.column(ROW_ID).to_numpy()
@@ -405,41 +433,34 @@ class FindInPartitions:
                 yield pa.RecordBatch.from_arrays(columns, names=FOUND.names)
         if self.marks:
             for lookup, mine_ids in lookups.values():
-                yield marks(FOUND, ROW_ID, mine_ids[_compared(lookup)], COMPARED)
+                yield marks(FOUND, mine_ids[_compared(lookup)], COMPARED)
         self.verdicts.add(verdicts)
 
 
 @dataclass(frozen=True)
-class FindEverywhere:
+class FindEverywhere(_Find):
     """Worker that looks up all keys in a task's files.
 
     The task with slot `first` also says which rows go nowhere because another row of their key is kept: they get a
     place without a file.
+
+    Attributes:
+        groups: files by slot number.
     """
 
-    storage: Storage
-    task: LookupTask
     groups: Mapping[int, tuple[BaseFile, ...]]
-    verdicts: Accumulator[dict[str, str]]
     first: int
-    marks: bool = False
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for slot, rows in _by_slot(batches):
-            yield from self._find(slot, rows)
 
     def _find(self, slot: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         task = self.task
-        rows, ordering, lost = _kept(rows, task)
+        rows, lookup, lost = self._one_per_key(rows)
         if lost.num_rows and slot == self.first:
             yield place_batch(task, lost, None, None)
-        compares = task.compares_stored and ordering is not None
-        lookup = FileLookup(self.storage, rows.column(RECORD_KEY), task, ordering if compares else None)
         codes, known = _codes(rows)
         verdicts: dict[str, str] = {}
         for file in self.groups[slot]:
             elsewhere = codes != known.get(file.partition, -1)
-            found = lookup.find(file, elsewhere if compares else None)
+            found = lookup.find(file, elsewhere)
             lookup.check_base(
                 file, found.rows, elsewhere if task.update_partition else np.zeros(len(codes), bool)
             )
@@ -455,7 +476,7 @@ class FindEverywhere:
                 stays = stays[np.isin(at, kept)]
             yield place_batch(task, rows, kept, file, stays, dead)
         if self.marks:
-            yield marks(found_type(task), ROW_ID, rows.column(ROW_ID).to_numpy()[_compared(lookup)], COMPARED)
+            yield marks(found_type(task), rows.column(ROW_ID).to_numpy()[_compared(lookup)], COMPARED)
         self.verdicts.add(verdicts)
 
 
@@ -479,7 +500,7 @@ class DealByShard:
 
 
 @dataclass(frozen=True)
-class FindByIndex:
+class FindByIndex(_Find):
     """Worker that asks the record index for the keys of its shards, with all rows of each.
 
     Attributes:
@@ -487,24 +508,14 @@ class FindByIndex:
         doubts: per slot, how many keys were looked for in the files, and why.
     """
 
-    storage: Storage
-    task: LookupTask
     files: Mapping[str, Sequence[BaseFile]]
-    verdicts: Accumulator[dict[str, str]]
     doubts: Accumulator[dict[str, str]]
-    marks: bool = False
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for slot, rows in _by_slot(batches):
-            yield from self._find(slot, rows)
 
     def _find(self, slot: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         task = self.task
-        rows, ordering, lost = _kept(rows, task)
+        rows, lookup, lost = self._one_per_key(rows)
         if lost.num_rows:
             yield place_batch(task, lost, None, None)
-        compares = task.compares_stored and ordering is not None
-        lookup = FileLookup(self.storage, rows.column(RECORD_KEY), task, ordering if compares else None)
         told = lookup.places()
         if told is None:
             raise ValueError("a look-up by the record index needs one")
@@ -524,8 +535,8 @@ class FindByIndex:
         if self.marks:
             ids = rows.column(ROW_ID).to_numpy()
             for at in told.rows.values():
-                yield marks(found_type(task), ROW_ID, ids[with_equal_keys(at, lookup.same_keys)], TOLD)
-            yield marks(found_type(task), ROW_ID, ids[_compared(lookup)], COMPARED)
+                yield marks(found_type(task), ids[with_equal_keys(at, lookup.same_keys)], TOLD)
+            yield marks(found_type(task), ids[_compared(lookup)], COMPARED)
         codes, known = _codes(rows)
         bases = {(f.partition, f.file_id): f for of in self.files.values() for f in of if f.name}
         for (partition, file_id), mine in held.items():
@@ -533,7 +544,7 @@ class FindByIndex:
             file = base or BaseFile(partition, "", file_id, "")  # it may have logs alone
             elsewhere = codes != known.get(partition, -1)
             lookup.check_base(file, mine, elsewhere if task.update_partition else np.zeros(len(codes), bool))
-            stays = lookup.staying(file, mine, elsewhere) if base is not None and compares else None
+            stays = None if base is None else lookup.staying(file, mine, elsewhere)
             at = with_equal_keys(mine, lookup.same_keys)
             if stays is not None:
                 stays = np.isin(at, with_equal_keys(mine[stays], lookup.same_keys))
@@ -573,15 +584,3 @@ def _codes(rows: pa.Table) -> tuple[np.ndarray, dict[str, int]]:
     paths = rows.column(PARTITION_PATH).combine_chunks().dictionary_encode()
     known = {p: n for n, p in enumerate(paths.dictionary.to_pylist())}
     return paths.indices.to_numpy(zero_copy_only=False), known
-
-
-def _by_slot(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
-    """Rows of a task by slot number; each task has one, as dealt by `slots`."""
-    parts = [b for b in batches if b.num_rows]
-    if not parts:
-        return
-    table = pa.Table.from_batches(parts)
-    numbers = pa.compute.unique(table.column(_SLOT)).to_pylist()
-    for number in numbers:
-        mine = table if len(numbers) == 1 else table.filter(pa.compute.equal(table.column(_SLOT), number))
-        yield number, mine

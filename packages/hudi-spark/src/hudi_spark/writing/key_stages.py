@@ -19,6 +19,7 @@ from pyspark.sql import types as T
 
 from hudi_index.lookup import KeyStages
 from hudi_spark.types import to_arrow_schema
+from hudi_spark.writing.key_places import ROW_ID
 from hudi_spark.writing.stored_keys import FILE_ID
 
 # No file id begins so: it would be no name of a file in Hadoop's file systems.
@@ -29,14 +30,14 @@ COMPARED = ":compared"
 """The row's key was compared with those of a file."""
 
 
-def marks(kinds: T.StructType, row_id: str, ids: np.ndarray, mark: str) -> pa.RecordBatch:
+def marks(kinds: T.StructType, ids: np.ndarray, mark: str) -> pa.RecordBatch:
     """A mark for each row, in the shape of the places that a worker gives.
 
     Args:
         kinds: of the places.
-        row_id: the column of `ids`, which are the rows' numbers.
+        ids: the rows' numbers.
     """
-    known = {row_id: pa.array(ids, pa.int64()), FILE_ID: pa.repeat(pa.scalar(mark), len(ids))}
+    known = {ROW_ID: pa.array(ids, pa.int64()), FILE_ID: pa.repeat(pa.scalar(mark), len(ids))}
     schema = to_arrow_schema(kinds)
     columns = [known[f.name] if f.name in known else pa.nulls(len(ids), f.type) for f in schema]
     return pa.RecordBatch.from_arrays(columns, names=schema.names)
@@ -48,7 +49,7 @@ def without_marks(found: DataFrame) -> DataFrame:
 
 
 def count_stages(
-    found: DataFrame, row_id: str, rows: int, run: Callable[[Callable[[], list[T.Row]]], list[T.Row]]
+    found: DataFrame, rows: int, run: Callable[[Callable[[], list[T.Row]]], list[T.Row]]
 ) -> KeyStages:
     """Stages of a look-up, in one job.
 
@@ -62,7 +63,7 @@ def count_stages(
     def has(condition: Column) -> Column:
         return F.max(F.coalesce(condition, F.lit(False)))
 
-    by_row = found.groupBy(row_id).agg(
+    by_row = found.groupBy(ROW_ID).agg(
         has(place == TOLD).alias("told"),
         has(place == COMPARED).alias("compared"),
         has(~place.startswith(_MARK)).alias("found"),

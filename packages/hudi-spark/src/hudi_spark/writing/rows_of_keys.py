@@ -16,6 +16,7 @@ from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_index.lookup import LookupTask
 from hudi_index.tagging import record_kinds
 from hudi_spark.runtime.python_workers import in_workers
+from hudi_spark.types import quoted
 from hudi_spark.writing.deleted_keys import is_delete
 from hudi_spark.writing.key_places import ROW_ID
 
@@ -67,7 +68,7 @@ def together(rows: DataFrame, repeated: DataFrame, task: LookupTask) -> DataFram
     found = rows.join(marked, RECORD_KEY, "left")
     data = F.when(F.col(_ROWS), F.col(_LAST).isNotNull()).otherwise(~is_delete(rows, task))
     path = F.coalesce(F.col(_LAST), F.col(PARTITION_PATH))
-    others = [F.col(f"`{n}`") for n in rows.columns if n not in (RECORD_KEY, PARTITION_PATH)]
+    others = [quoted(n) for n in rows.columns if n not in (RECORD_KEY, PARTITION_PATH)]
     return found.select(RECORD_KEY, path.alias(PARTITION_PATH), *others, data.alias(HAS_DATA))
 
 

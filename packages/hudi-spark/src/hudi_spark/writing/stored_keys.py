@@ -5,8 +5,8 @@ Spark's own scan of the two meta columns where it has a file system for the tabl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -21,7 +21,7 @@ from hudi_format.parquet.reader import read_keys
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_spark.reading.parquet_scan import base_files, lacks_file_system
-from hudi_spark.runtime.python_workers import in_workers
+from hudi_spark.runtime.python_workers import in_groups
 
 FILE_ID = "_hudi_file_id"
 _SCHEMA = T.StructType([T.StructField(n, T.StringType()) for n in (RECORD_KEY, PARTITION_PATH, FILE_ID)])
@@ -55,9 +55,7 @@ def _by_workers(
     spark: SparkSession, storage: Storage, files: Sequence[BaseFile], virtual: KeySpec | None = None
 ) -> DataFrame:
     groups = tuple(tuple(files[n : n + _FILES_A_TASK]) for n in range(0, len(files), _FILES_A_TASK))
-    return in_workers(
-        spark.range(0, len(groups), 1, len(groups)), ReadKeys(storage, groups, virtual), _SCHEMA
-    )
+    return in_groups(spark, groups, partial(_keys_of, storage, virtual), _SCHEMA)
 
 
 def file_id() -> Column:
@@ -65,20 +63,8 @@ def file_id() -> Column:
     return F.substring_index(F.col(FILE_ID), "_", 1).alias(FILE_ID)
 
 
-@dataclass(frozen=True)
-class ReadKeys:
-    """Worker that reads the keys of groups of files: each incoming row is a group number."""
-
-    storage: Storage
-    groups: tuple[tuple[BaseFile, ...], ...]
-    virtual: KeySpec | None = None
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        names = [RECORD_KEY, PARTITION_PATH, FILE_ID]
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for file in self.groups[number]:
-                    for keys in read_keys(self.storage, file.path, self.virtual, size=file.size).chunks:
-                        n = len(keys)
-                        columns = [keys, pa.repeat(file.partition, n), pa.repeat(file.file_id, n)]
-                        yield pa.RecordBatch.from_arrays(columns, names=names)
+def _keys_of(storage: Storage, virtual: KeySpec | None, file: BaseFile) -> Iterator[pa.RecordBatch]:
+    for keys in read_keys(storage, file.path, virtual, size=file.size).chunks:
+        n = len(keys)
+        columns = [keys, pa.repeat(file.partition, n), pa.repeat(file.file_id, n)]
+        yield pa.RecordBatch.from_arrays(columns, names=_SCHEMA.names)

@@ -24,8 +24,8 @@ from hudi_format.errors import HudiError, InvalidOptionError, UnsupportedError
 from hudi_format.merge.payloads import IS_DELETED
 from hudi_spark.functions import kernel_column
 from hudi_spark.runtime.jobs import run_job
-from hudi_spark.types import to_spark_schema
-from hudi_spark.writing import key_columns
+from hudi_spark.types import quoted, to_spark_schema
+from hudi_spark.writing.key_columns import column_at
 from hudi_timeline.options.write_options import RULES
 from hudi_timeline.reading.filters import missing_column
 from hudi_timeline.reading.scan import Scan
@@ -102,10 +102,10 @@ class SparkScreened:
             names = list(dict.fromkeys(names))
             if names:
                 marks.append(
-                    kernel_column(Problems(task), "string", [_column(rows, n) for n in names], tuple(names))
+                    kernel_column(Problems(task), "string", [column_at(n, rows) for n in names], tuple(names))
                 )
         mark = F.coalesce(*marks) if marks else F.lit(None).cast("string")
-        return rows.withColumn(MARK, mark).select(*(_quoted(n) for n in data.columns), MARK)
+        return rows.withColumn(MARK, mark).select(*(quoted(n) for n in data.columns), MARK)
 
     def _count(self, spark: SparkSession) -> dict[str, int]:
         bad = self._marked.where(F.col(MARK).isNotNull())
@@ -113,7 +113,7 @@ class SparkScreened:
         found = run_job(spark, bad.groupBy(rule.alias(RULE)).count().collect, "hudi: check rows")
         counts = {r[0]: r[1] for r in found}
         sample: dict[str, list[str]] = {}
-        keys = [_column(self._marked, n).cast("string") for n in self._screening.task.key_spec.key_fields]
+        keys = [column_at(n, self._marked).cast("string") for n in self._screening.task.key_spec.key_fields]
         if counts and keys:
             most = max(counts, key=lambda r: counts[r])
             shown = F.concat_ws(":", *keys)
@@ -132,7 +132,7 @@ class SparkScreened:
             if field.name in OWN:
                 continue
             there = field.name in self._columns
-            column = _quoted(field.name) if there else F.lit(None)
+            column = quoted(field.name) if there else F.lit(None)
             columns.append(column.cast(field.dataType).alias(field.name))
         number = F.monotonically_increasing_id().cast("string")
         return bad.select(
@@ -146,15 +146,6 @@ class SparkScreened:
 
     def tasks(self) -> int:
         return 1 + sum(self.counts.values()) // ROWS_OF_A_TASK
-
-
-def _quoted(name: str) -> Column:
-    return F.col(f"`{name}`")
-
-
-def _column(rows: DataFrame, path: str) -> Column:
-    found = key_columns.nested_field(path, rows.schema)
-    return _quoted(path) if found is None else found[0]
 
 
 def _condition(rows: DataFrame, name: str, text: str) -> Column:

@@ -38,7 +38,7 @@ from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_index.bucket import BucketIndex, new_bucket_file_id
 from hudi_spark.runtime.jobs import run_job
-from hudi_spark.runtime.python_workers import in_workers
+from hudi_spark.runtime.python_workers import in_groups
 from hudi_spark.writing.key_columns import refuse_untold, refused_field
 from hudi_spark.writing.key_places import ROW_ID
 from hudi_timeline.services.buckets.resize_tasks import ResizeTask, run_resize_task
@@ -232,25 +232,12 @@ class WriteStream:
             yield _status(ERROR, e)
 
 
-@dataclass(frozen=True)
-class RunServiceTasks:
-    """Worker of a table service; rows are numbers of its tasks.
-
-    Attributes:
-        tasks: compactions of file slices, or divisions of buckets.
-    """
-
-    tasks: tuple[Task | ResizeTask, ...]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                try:
-                    stats = _run(self.tasks[number])
-                except (*_FINAL, CorruptFileError, MissingFileError) as e:
-                    yield _status(ERROR, e)
-                    return
-                yield stats_row(stats)
+def _service_status(task: Task | ResizeTask) -> Iterator[pa.RecordBatch]:
+    """Status of a table service's task: a compaction of a file slice, or a division of buckets."""
+    try:
+        yield stats_row(_run(task))
+    except (*_FINAL, CorruptFileError, MissingFileError) as e:
+        yield _status(ERROR, e)
 
 
 def _run(task: Task | ResizeTask) -> list[WriteStat]:
@@ -274,11 +261,10 @@ def run_on_spark(spark: SparkSession, tasks: Sequence[Task | ResizeTask], what: 
     """
     if not tasks:
         return []
-    ordered = tuple(sorted(tasks, key=lambda t: -t.bytes))
-    numbers = spark.range(0, len(ordered), 1, len(ordered))
+    groups = [(task,) for task in sorted(tasks, key=lambda t: -t.bytes)]
 
     def collect() -> list[tuple[str, bytes]]:
-        found = in_workers(numbers, RunServiceTasks(ordered), STATUS_DDL).collect()
+        found = in_groups(spark, groups, _service_status, STATUS_DDL).collect()
         return [(row.kind, bytes(row.payload)) for row in found]
 
     return statuses(run_job(spark, collect, f"hudi: {what}", settle=True))
@@ -332,7 +318,6 @@ __all__ = [
     "AddKeys",
     "HudiError",
     "OnRings",
-    "RunServiceTasks",
     "UnwrittenPathError",
     "WriteBuckets",
     "WriteNewBuckets",
