@@ -92,19 +92,6 @@ def _says_nothing(rows: Rows) -> npt.NDArray[np.bool_]:
     return lost
 
 
-# Places in a row, as plain numbers: they are used for every block.
-_OFFSET, _END, _TYPE, _HEADER = (
-    IndexColumn.OFFSET.value,
-    IndexColumn.END.value,
-    IndexColumn.TYPE.value,
-    IndexColumn.HEADER.value,
-)
-_CONTENT, _LENGTH, _FOOTER = IndexColumn.CONTENT.value, IndexColumn.LENGTH.value, IndexColumn.FOOTER.value
-_DAMAGE, _INSTANT, _INSTANT_LENGTH = (
-    IndexColumn.DAMAGE.value,
-    IndexColumn.INSTANT.value,
-    IndexColumn.INSTANT_LENGTH.value,
-)
 _TYPES = tuple(BlockType)
 _SLOTS = tuple(LogBlock.__dict__[f.name] for f in fields(LogBlock))
 _MOST_MAPS = 4096
@@ -173,22 +160,23 @@ def block_of(row: list[int], file: str, read: Callable[[int, int], Buffer], head
         read: bytes of the file from an offset on, so many.
         headers: those seen before in the file.
     """
-    offset, end = row[_OFFSET], row[_END]
+    offset, end = row[IndexColumn.OFFSET], row[IndexColumn.END]
     size = end - offset
-    if row[_DAMAGE] == 0:
-        head, content, foot = row[_HEADER], row[_CONTENT], row[_FOOTER]
+    if row[IndexColumn.DAMAGE] == Damage.NONE:
+        head, content, foot = row[IndexColumn.HEADER], row[IndexColumn.CONTENT], row[IndexColumn.FOOTER]
         header = headers.parse(bytes(read(head, content - 8 - head)))
         footer = (
             _NO_FOOTER if end - foot == _EMPTY_FOOTER else headers.parse(bytes(read(foot, end - 8 - foot)))
         )
         if header is not None and footer is not None:
-            kind = _TYPES[row[_TYPE]]
-            return LogBlock(file, offset, size, kind, header, content, row[_LENGTH], footer)
+            kind = _TYPES[row[IndexColumn.TYPE]]
+            return LogBlock(file, offset, size, kind, header, content, row[IndexColumn.LENGTH], footer)
         damage = Damage.BAD_HEADER if header is None else Damage.BAD_FOOTER
     else:
-        damage = Damage(row[_DAMAGE])
+        damage = Damage(row[IndexColumn.DAMAGE])
     header = {}
-    if damage is not Damage.BAD_HEADER and row[_INSTANT] >= 0:
+    if damage is not Damage.BAD_HEADER and row[IndexColumn.INSTANT] >= 0:
         with suppress(UnicodeDecodeError):
-            header[0] = str(bytes(read(row[_INSTANT], row[_INSTANT_LENGTH])), "utf-8")
+            place = row[IndexColumn.INSTANT], row[IndexColumn.INSTANT_LENGTH]
+            header[0] = str(bytes(read(*place)), "utf-8")
     return LogBlock(file, offset, size, BlockType.CORRUPT, header, offset, size, {}, damage)

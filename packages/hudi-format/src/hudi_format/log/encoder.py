@@ -267,12 +267,18 @@ def contents(
             yield _hfile(batch, encoder, schema, key)
         else:
             data, offsets = encoder.encode(batch)
-            yield from _cut(data, offsets, most)
+            yield from avro_contents(data, offsets, most)
 
 
-def _cut(data: pa.Buffer, offsets: np.ndarray, most: int) -> Iterator[memoryview]:
+def avro_contents(data: Any, offsets: npt.NDArray[np.int64], most: int) -> Iterator[memoryview]:
+    """Contents of Avro or CDC data blocks, cut between records.
+
+    Args:
+        data, offsets: as of `avro_content`.
+        most: bytes of a content, about.
+    """
     first, rows = 0, len(offsets) - 1
-    ends = offsets + 4 * np.arange(rows + 1)
+    ends = np.asarray(offsets, np.int64) + 4 * np.arange(rows + 1)
     while first < rows:
         fits = int(np.searchsorted(ends, ends[first] + most, "right")) - 1
         last = min(max(fits, first + 1), rows)
@@ -291,6 +297,3 @@ def _hfile(batch: pa.RecordBatch, encoder: Encoder, schema: str, key: str) -> by
     )
     order = pc.sort_indices(keys)
     return hfile_bytes(keys.take(order), values.take(order), schema=schema, unique=False)
-
-
-__all__ = ["BLOCK_FORMAT", "block_type", "contents"]

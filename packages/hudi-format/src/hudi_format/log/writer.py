@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
@@ -21,7 +21,7 @@ from hudi_format.errors import StorageError
 from hudi_format.file_names import log_file_name, parse_cdc_file, parse_log_file
 from hudi_format.fork_safe import Owned
 from hudi_format.log.block import ROLLBACK, BlockType, HeaderKey
-from hudi_format.log.encoder import avro_content, contents, delete_content, frame
+from hudi_format.log.encoder import avro_contents, contents, delete_content, frame
 from hudi_format.model import LogFile, join_path
 from hudi_format.storage.errors import refused
 from hudi_format.storage.protocol import Storage
@@ -144,13 +144,8 @@ class LogWriter:
         """
         self._need_schema()
         kind = BlockType.CDC_DATA if self._cdc else BlockType.AVRO_DATA
-        first, rows = 0, len(offsets) - 1
-        ends = np.asarray(offsets, np.int64) + 4 * np.arange(rows + 1)
-        while first < rows:
-            most = int(np.searchsorted(ends, ends[first] + self._max_block_size, "right")) - 1
-            last = min(max(most, first + 1), rows)
-            self.append(kind, avro_content(data, offsets[first : last + 1]), header)
-            first = last
+        for content in avro_contents(data, offsets, self._max_block_size):
+            self.append(kind, content, header)
 
     def append_parquet(self, content: Any, *, header: Mapping[int, str] | None = None) -> None:
         """Append a Parquet file as a data block."""
@@ -247,11 +242,7 @@ class LogWriter:
                 out.close()
             except OSError as e:
                 raise refused(self._storage, file.path, e) from e
-            whole = LogFile(
-                file.partition, file.name, file.file_id, file.instant, file.version, file.write_token,
-                self._size,
-            )  # fmt: skip
-            self._written.append(WrittenLog(whole, self._blocks))
+            self._written.append(WrittenLog(replace(file, size=self._size), self._blocks))
 
     @property
     def _path(self) -> str:
