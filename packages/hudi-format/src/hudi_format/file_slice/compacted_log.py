@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -221,26 +221,14 @@ def _stat(
     upsert: float,
 ) -> WriteStat:
     found = compaction.slice
-    return WriteStat(
-        file_id=found.file_id,
-        path=written.file.path,
-        partition=found.partition,
-        prev_commit=found.base_instant,
-        num_writes=rows,
-        num_deletes=deletes,
-        num_update_writes=rows,
-        total_write_bytes=written.size,
-        file_size_in_bytes=written.file.size,
+    base = "" if found.base_file is None else found.base_file.name
+    earlier = [f.name for f in found.log_files]
+    stat = written.stat(found.base_instant, base, earlier, rows=rows, deletes=deletes)
+    return replace(
+        stat,
         scan_time_ms=int(scan * 1000),
         upsert_time_ms=int(upsert * 1000),
-        extra={
-            **counts.totals(found.log_files),
-            "logVersion": written.file.version,
-            "logOffset": 0,
-            "baseFile": "" if found.base_file is None else found.base_file.name,
-            "logFiles": [*(f.name for f in found.log_files), written.file.name],
-            "recordsStats": {"val": None},
-        },
+        extra={**counts.totals(found.log_files), **stat.extra},
     )
 
 

@@ -193,6 +193,7 @@ def merge_file(
     changes: CdcWriter | None = None,
     reading: Reading | None = None,
     tells_keys: bool = False,
+    appended: Iterable[pa.Table] | None = None,
 ) -> WriteStat:
     """Rewrite a base file with records merged by key; returns its statistics.
 
@@ -206,6 +207,7 @@ def merge_file(
         changes: takes what the merge changes; it is closed, or removed where the merge fails.
         reading: how the old file is read by column id, where it has another version of the schema; else None.
         tells_keys: the statistics say the new keys, where no record is deleted.
+        appended: rows to append, whatever their keys, in the place of records that match nothing.
     """
     began = time.monotonic()
     counter = counter or RowCounter()
@@ -220,19 +222,22 @@ def merge_file(
     times: list[pa.StructScalar] = []
     with (
         changes or nullcontext(),
-        _stored(storage, old) as stored_file,
-        _rewriting(storage, spec, stored_file, incoming.rows.num_rows) as writer,
+        Pieces(storage, old.path, dictionary_columns=_RUN_COLUMNS, size=old.size) as stored_file,
+        _rewriting(storage, spec, stored_file, incoming if appended is None else None) as writer,
     ):
         entries, num_rows = stored_file.entries(), stored_file.num_rows
-        appended = carry(entries, num_rows)
-        if appended is None:
-            appended = writer.observer = observer(entries, num_rows)
+        of_new = carry(entries, num_rows)
+        if of_new is None:
+            of_new = writer.observer = observer(entries, num_rows)
         kept = _kept(writer, stored_file, spec, incoming.rows.num_rows, reading)
         for number, group in _old_groups(
             stored_file, old, spec, kept, index if folding is None else None, reading
         ):
             if group is None:
                 kept.whole(number, _constant(spec.name, len(counter.take(stored_file.rows(number)))))
+                continue
+            if not index.rows:
+                kept.part(number, group, _with_updates(group, None, spec, counter))
                 continue
             if folding is not None:
                 rows, take, gone = folding.meet(group)
@@ -270,15 +275,15 @@ def merge_file(
             kept.part(number, before, written)
         inserts = 0
         new_keys = [pa.array([], pa.string())]
-        for new in _new_rows(incoming, folding, seen, limit):
+        for new in _new_rows(incoming, folding, seen, limit) if appended is None else appended:
             inserts += new.num_rows
             if tells_keys:
                 new_keys.append(one_array(new.column(RECORD_KEY)).cast(pa.string()))
             if changes is not None:
                 changes.inserted(new)
-            writer.observer = appended
+            writer.observer = of_new
             writer.write(stamp(new, spec, counter))
-        writer.observer = appended  # its entries go to the footer in either case
+        writer.observer = of_new  # its entries go to the footer in either case
         guard()
         cdc_stats = {} if changes is None else changes.close()
         size = writer.close()
@@ -342,59 +347,18 @@ def concat_file(
     """Rewrite a base file with rows appended, whatever their keys; returns its statistics.
 
     Args:
-        changes: takes the new rows; it is closed, or removed where the write fails.
-        reading: as of `merge_file`.
+        observer, carry, guard, counter, changes, reading: as of `merge_file`.
     """
-    began = time.monotonic()
-    counter = counter or RowCounter()
-    inserts = 0
-    with (
-        changes or nullcontext(),
-        _stored(storage, old) as stored_file,
-        _rewriting(storage, spec, stored_file) as writer,
-    ):
-        entries, num_rows = stored_file.entries(), stored_file.num_rows
-        appended = carry(entries, num_rows)
-        if appended is None:
-            appended = writer.observer = observer(entries, num_rows)
-        kept = _kept(writer, stored_file, spec, 0, reading)
-        for number, group in _old_groups(
-            stored_file, old, spec, kept, KeyIndex(pa.array([], pa.string())), reading
-        ):
-            if group is None:
-                kept.whole(number, _constant(spec.name, len(counter.take(stored_file.rows(number)))))
-            else:
-                kept.part(number, group, _with_updates(group, None, spec, counter))
-        writer.observer = appended
-        for part in rows:
-            inserts += part.num_rows
-            if changes is not None:
-                changes.inserted(part)
-            writer.write(stamp(part, spec, counter))
-        guard()
-        cdc_stats = {} if changes is None else changes.close()
-        size = writer.close()
-    return WriteStat(
-        file_id=spec.file_id,
-        path=spec.path,
-        partition=spec.partition,
-        prev_commit=old.instant,
-        num_writes=writer.num_rows,
-        num_inserts=inserts,
-        total_write_bytes=size,
-        file_size_in_bytes=size,
-        upsert_time_ms=int((time.monotonic() - began) * 1000),
-        extra=cdc_stats,
-    )
+    nothing = Incoming(pa.table({RECORD_KEY: pa.array([], pa.string())}))
+    return merge_file(
+        storage, spec, old, nothing, observer=observer, carry=carry, guard=guard, counter=counter, changes=changes,
+        reading=reading, appended=rows,
+    )  # fmt: skip
 
 
-def _stored(storage: Storage, old: BaseFile) -> Pieces:
-    return Pieces(storage, old.path, dictionary_columns=_RUN_COLUMNS, size=old.size)
-
-
-def _rewriting(storage: Storage, spec: FileSpec, old: Pieces, incoming: int | None = None) -> BaseFileWriter:
-    """Writer of the new file, with the old file's dictionaries if few records come."""
-    alike = incoming is not None and incoming <= _FEW * old.num_rows
+def _rewriting(storage: Storage, spec: FileSpec, old: Pieces, incoming: Incoming | None) -> BaseFileWriter:
+    """Writer of the new file, with the old file's dictionaries if few records come, and it is known how many."""
+    alike = incoming is not None and incoming.rows.num_rows <= _FEW * old.num_rows
     return BaseFileWriter(
         storage, spec.path, with_meta(spec.schema), config=spec.config, entries=spec.entries,
         dictionaries=old.dictionaries() if alike else None,

@@ -7,7 +7,7 @@ a block, which its size and its end give away.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -22,7 +22,7 @@ from hudi_format.file_names import log_file_name, parse_cdc_file, parse_log_file
 from hudi_format.fork_safe import Owned
 from hudi_format.log.block import ROLLBACK, BlockType, HeaderKey
 from hudi_format.log.encoder import avro_contents, contents, delete_content, frame
-from hudi_format.model import LogFile, join_path
+from hudi_format.model import LogFile, WriteStat, join_path
 from hudi_format.storage.errors import refused
 from hudi_format.storage.protocol import Storage
 
@@ -48,6 +48,36 @@ class WrittenLog:
     def size(self) -> int:
         """Bytes that the writer wrote."""
         return self.file.size
+
+    def stat(
+        self, base_instant: str, base_file: str, earlier: Sequence[str], *, rows: int, deletes: int
+    ) -> WriteStat:
+        """What a commit says of the file.
+
+        Args:
+            base_instant: of its slice.
+            base_file: name of the slice's base file, "" for none.
+            earlier: names of the slice's other log files.
+            rows, deletes: how many records, and deletes.
+        """
+        return WriteStat(
+            file_id=self.file.file_id,
+            path=self.file.path,
+            partition=self.file.partition,
+            prev_commit=base_instant,
+            num_writes=rows,
+            num_deletes=deletes,
+            num_update_writes=rows,
+            total_write_bytes=self.size,
+            file_size_in_bytes=self.size,
+            extra={
+                "logVersion": self.file.version,
+                "logOffset": 0,
+                "baseFile": base_file,
+                "logFiles": [*earlier, self.file.name],
+                "recordsStats": {"val": None},
+            },
+        )
 
 
 class LogWriter:

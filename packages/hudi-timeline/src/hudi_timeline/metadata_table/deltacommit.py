@@ -230,24 +230,8 @@ def _writer(
 
 
 def _stat(target: FileSlice, earlier: Sequence[str], log: WrittenLog, rows: int, deletes: int) -> WriteStat:
-    return WriteStat(
-        file_id=target.file_id,
-        path=log.file.path,
-        partition=target.partition,
-        prev_commit=target.base_instant,
-        num_writes=rows,
-        num_deletes=deletes,
-        num_update_writes=rows,
-        total_write_bytes=log.size,
-        file_size_in_bytes=log.file.size,
-        extra={
-            "logVersion": log.file.version,
-            "logOffset": 0,
-            "baseFile": "" if target.base_file is None else target.base_file.name,
-            "logFiles": [*earlier, log.file.name],
-            "recordsStats": {"val": None},
-        },
-    )
+    base = "" if target.base_file is None else target.base_file.name
+    return log.stat(target.base_instant, base, earlier, rows=rows, deletes=deletes)
 
 
 # --- rollback ------------------------------------------------------------------------------------------

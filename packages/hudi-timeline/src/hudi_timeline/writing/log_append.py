@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pyarrow as pa
@@ -75,17 +75,10 @@ def append_log(
     took = int((time.monotonic() - began) * 1000)
     deleted = int(gone.sum())
     times = None if context.delete_all else _event_range(context, rows, ~gone)
+    stored = rows.num_rows - deleted
     return [
-        _stat(
-            bucket,
-            bucket.log,
-            w,
-            took,
-            rows.num_rows - deleted if first else 0,
-            deleted if first else 0,
-            times,
-        )
-        for first, w in ((n == 0, w) for n, w in enumerate(written))
+        _stat(bucket.log, w, took, stored if n == 0 else 0, deleted if n == 0 else 0, times)
+        for n, w in enumerate(written)
     ]
 
 
@@ -209,7 +202,6 @@ def _event_range(
 
 
 def _stat(
-    bucket: Bucket,
     target: LogTarget,
     written: WrittenLog,
     took_ms: int,
@@ -218,24 +210,5 @@ def _stat(
     times: tuple[int | None, int | None] | None,
 ) -> WriteStat:
     low, high = times or (None, None)
-    return WriteStat(
-        file_id=bucket.file_id,
-        path=written.file.path,
-        partition=bucket.partition,
-        prev_commit=target.base_instant,
-        num_writes=data,
-        num_deletes=deleted,
-        num_update_writes=data,
-        total_write_bytes=written.size,
-        file_size_in_bytes=written.file.size,
-        min_event_time=low,
-        max_event_time=high,
-        upsert_time_ms=took_ms,
-        extra={
-            "logVersion": written.file.version,
-            "logOffset": 0,
-            "baseFile": target.base_file,
-            "logFiles": [*target.files, written.file.name],
-            "recordsStats": {"val": None},
-        },
-    )
+    stat = written.stat(target.base_instant, target.base_file, target.files, rows=data, deletes=deleted)
+    return replace(stat, min_event_time=low, max_event_time=high, upsert_time_ms=took_ms)
