@@ -11,6 +11,8 @@ Source: Hadoop's MurmurHash, JenkinsHash and HashFunction, as Apache Hudi's filt
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from hudi_index.hashing._texts cimport Texts, texts
+
 cdef extern from * nogil:
     """
     #include <stdint.h>
@@ -117,12 +119,6 @@ cdef enum:
 cdef uint32_t MURMUR = 0x5bd1e995u
 
 
-cdef struct Keys:
-    const uint8_t* data       # borrowed
-    const int64_t* offsets    # rows + 1, checked by _keys
-    int64_t rows
-
-
 cdef inline uint32_t _tail(const uint8_t* end, int64_t left) noexcept nogil:
     """What the last 1 to 3 bytes add: taken from the end, sign-extended (both are Hadoop's)."""
     cdef uint32_t t = <uint32_t>(<int32_t>(<signed char>(end - 1)[0]))
@@ -187,6 +183,11 @@ cdef uint32_t _jenkins(const uint8_t* p, int64_t n, uint32_t seed) noexcept nogi
     return c
 
 
+cdef inline uint32_t _next(const uint8_t* p, int64_t n, bint murmur, uint32_t iv) noexcept nogil:
+    """The hash of a key in a round, by that of the round before."""
+    return _murmur(p, n, iv) if murmur else _jenkins(p, n, iv)
+
+
 cdef bint _one(
     const uint8_t* p, int64_t n, bint murmur, const Shape* shape, uint8_t* bits, bint add
 ) noexcept nogil:
@@ -194,7 +195,7 @@ cdef bint _one(
     cdef uint32_t iv = 0, place
     cdef int r
     for r in range(shape.rounds):
-        iv = _murmur(p, n, iv) if murmur else _jenkins(p, n, iv)
+        iv = _next(p, n, murmur, iv)
         place = hudi_place(iv, shape)
         if add:
             bits[place >> 3] |= <uint8_t>(1 << (place & 7))
@@ -204,7 +205,7 @@ cdef bint _one(
 
 
 cdef void _hashes(
-    const Keys* keys, int64_t row, bint murmur, const Shape* shape, uint32_t* out
+    const Texts* keys, int64_t row, bint murmur, const Shape* shape, uint32_t* out
 ) noexcept nogil:
     """The hashes of one key, as `_block` stores them."""
     cdef const uint8_t* p = keys.data + keys.offsets[row]
@@ -212,12 +213,12 @@ cdef void _hashes(
     cdef uint32_t iv = 0
     cdef int r
     for r in range(shape.rounds):
-        iv = _murmur(p, n, iv) if murmur else _jenkins(p, n, iv)
+        iv = _next(p, n, murmur, iv)
         out[r * keys.rows + row] = iv
 
 
 cdef void _lanes(
-    const Keys* keys, const int64_t* rows, int count, uint32_t length, const Shape* shape,
+    const Texts* keys, const int64_t* rows, int count, uint32_t length, const Shape* shape,
     uint8_t* bits, uint8_t* found, uint32_t* out
 ) noexcept nogil:
     """Up to LANES keys of one length.  Sets their bits, or `found` of those whose bits are all set, or `out`."""
@@ -259,7 +260,7 @@ cdef void _lanes(
 
 
 cdef void _block(
-    const Keys* keys, int64_t start, int64_t step, int count, bint murmur, const Shape* shape,
+    const Texts* keys, int64_t start, int64_t step, int count, bint murmur, const Shape* shape,
     uint8_t* bits, uint8_t* found, uint32_t* out
 ) noexcept nogil:
     """`count` keys, from row `start`, every `step`-th; with `found`, only those not found yet.
@@ -315,25 +316,6 @@ cdef void _block(
             first += fill
 
 
-cdef Keys _keys(const uint8_t[::1] data, const int64_t[::1] offsets) except *:
-    """The keys' pointers, which live as long as the arrays do; every row lies within the data."""
-    cdef Keys k
-    cdef int64_t i, size = data.shape[0]
-    cdef bint ok
-    if offsets.shape[0] < 1:
-        raise ValueError("no offsets")
-    k.rows = offsets.shape[0] - 1
-    k.offsets = &offsets[0]
-    k.data = &data[0] if size else NULL
-    with nogil:
-        ok = k.offsets[0] >= 0 and k.offsets[k.rows] <= size
-        for i in range(k.rows):
-            ok &= k.offsets[i] <= k.offsets[i + 1]
-    if not ok:
-        raise ValueError("offsets leave the data")
-    return k
-
-
 cdef Shape _shape(int64_t size, int64_t rounds, int64_t nbytes) except *:
     if not 0 < size < 0x80000000 or not 0 < rounds < 0x10000 or nbytes < (size + 7) // 8:
         raise ValueError("a filter's size does not fit its bits")
@@ -345,7 +327,7 @@ def add(
     const uint8_t[::1] data not None, const int64_t[::1] offsets not None,
     int64_t start, int64_t step, int64_t count,
 ):
-    cdef Keys keys = _keys(data, offsets)
+    cdef Texts keys = texts(data, offsets)
     cdef Shape shape = _shape(size, rounds, bits.shape[0])
     cdef int64_t done = 0
     if count <= 0:
@@ -365,7 +347,7 @@ def contains(
     const uint8_t[::1] bits not None, int64_t size, int64_t rounds, bint murmur,
     const uint8_t[::1] data not None, const int64_t[::1] offsets not None, uint8_t[::1] found not None,
 ):
-    cdef Keys keys = _keys(data, offsets)
+    cdef Texts keys = texts(data, offsets)
     cdef Shape shape = _shape(size, rounds, bits.shape[0])
     cdef int64_t done = 0
     if found.shape[0] != keys.rows:
@@ -385,7 +367,7 @@ def first_hashes(
     int64_t rounds, bint murmur,
     const uint8_t[::1] data not None, const int64_t[::1] offsets not None, uint32_t[:, ::1] out not None,
 ):
-    cdef Keys keys = _keys(data, offsets)
+    cdef Texts keys = texts(data, offsets)
     cdef Shape shape = _shape(8, rounds, 1)  # its size is of no account
     cdef int64_t done = 0
     if out.shape[0] != rounds or out.shape[1] != keys.rows:
@@ -466,7 +448,7 @@ def confirm(
     int64_t[::1] rows not None, int64_t count,
 ):
     cdef int64_t nrows = _check_text(text.shape[0], bases, size)
-    cdef Keys keys = _keys(data, offsets)
+    cdef Texts keys = texts(data, offsets)
     cdef Shape shape = _shape(size, rounds, (size + 7) // 8)
     cdef int64_t i, b, n, row, found = 0
     cdef uint32_t iv
@@ -486,7 +468,7 @@ def confirm(
             for b in range(nrows):
                 iv = 0
                 for r in range(shape.rounds):
-                    iv = _murmur(p, n, iv) if murmur else _jenkins(p, n, iv)
+                    iv = _next(p, n, murmur, iv)
                     bit = _text_bit(&text[0], bases[b], hudi_place(iv, &shape))
                     if bit != 1:
                         break
@@ -504,7 +486,7 @@ def prefixes(
     const uint8_t[::1] data not None, const int64_t[::1] offsets not None, int64_t skip,
     uint64_t[::1] out not None,
 ):
-    cdef Keys keys = _keys(data, offsets)
+    cdef Texts keys = texts(data, offsets)
     cdef int64_t i, at, end, n
     cdef int k
     cdef uint64_t v
@@ -524,8 +506,7 @@ def prefixes(
 def hash_bytes(const uint8_t[::1] data not None, int64_t seed, bint murmur):
     cdef int64_t n = data.shape[0]
     cdef const uint8_t* p = &data[0] if n else NULL
-    cdef uint32_t h = _murmur(p, n, <uint32_t>seed) if murmur else _jenkins(p, n, <uint32_t>seed)
-    return <int32_t>h
+    return <int32_t>_next(p, n, murmur, <uint32_t>seed)
 
 
 def places(const uint8_t[::1] data not None, int64_t size, int64_t rounds, bint murmur):
@@ -535,6 +516,6 @@ def places(const uint8_t[::1] data not None, int64_t size, int64_t rounds, bint 
     cdef uint32_t iv = 0
     out = []
     for _ in range(rounds):
-        iv = _murmur(p, n, iv) if murmur else _jenkins(p, n, iv)
+        iv = _next(p, n, murmur, iv)
         out.append(hudi_place(iv, &shape))
     return out

@@ -7,24 +7,14 @@ Java's strings are UTF-16 units: a character beyond U+FFFF counts as two.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy
 
+from hudi_index.hashing._texts cimport Texts, is_one_of, texts
+
 # Powers of 31 modulo 2^32.
 cdef enum:
     _P1 = 31, _P2 = 961, _P3 = 29791, _P4 = 923521, _P5 = 28629151, _P6 = 887503681
 
 cdef uint32_t _P7 = 1742810335u
 cdef uint32_t _P8 = 2487512833u
-
-
-cdef struct Text:
-    const uint8_t* data       # borrowed
-    const int64_t* offsets    # rows + 1, checked by _text
-    int64_t rows
-
-
-cdef struct Names:
-    const uint8_t* data
-    const int64_t* offsets
-    int64_t count
 
 
 cdef bint _hash(const uint8_t* p, int64_t n, uint32_t* out) noexcept nogil:
@@ -79,21 +69,12 @@ cdef bint _is(const uint8_t* p, int64_t n, const char* text, int64_t length) noe
     return n == length and memcmp(p, text, <size_t>length) == 0
 
 
-cdef bint _named(const Names* names, const uint8_t* p, int64_t n) noexcept nogil:
-    cdef int64_t i, size
-    for i in range(names.count):
-        size = names.offsets[i + 1] - names.offsets[i]
-        if size == n and (n == 0 or memcmp(names.data + names.offsets[i], p, <size_t>n) == 0):
-            return True
-    return False
-
-
-cdef bint _add_part(const uint8_t* p, int64_t n, const Names* names, uint32_t* h) noexcept nogil:
+cdef bint _add_part(const uint8_t* p, int64_t n, const Texts* names, uint32_t* h) noexcept nogil:
     """Take one `name:value` of a record key into the list's hash, if the name counts."""
     cdef const uint8_t* colon = <const uint8_t*>memchr(p, b":", <size_t>n) if n else NULL
     cdef uint32_t part = 0
     if colon != NULL:
-        if not _named(names, p, colon - p):
+        if not is_one_of(names, p, colon - p):
             return True
         n -= colon - p + 1
         p = colon + 1
@@ -106,7 +87,7 @@ cdef bint _add_part(const uint8_t* p, int64_t n, const Names* names, uint32_t* h
     return True
 
 
-cdef bint _list_hash(const uint8_t* p, int64_t n, const Names* names, uint32_t* out) noexcept nogil:
+cdef bint _list_hash(const uint8_t* p, int64_t n, const Texts* names, uint32_t* out) noexcept nogil:
     """List.hashCode of a record key's hash keys (BucketIdentifier.getHashKeys of 0.15)."""
     cdef uint32_t h = 1, part = 0
     cdef int64_t start = 0, end
@@ -129,7 +110,7 @@ cdef bint _list_hash(const uint8_t* p, int64_t n, const Names* names, uint32_t* 
     return True
 
 
-cdef int _compare(const Text* t, int64_t i, int64_t j) noexcept nogil:
+cdef int _compare(const Texts* t, int64_t i, int64_t j) noexcept nogil:
     """String.compareTo of two rows: the order of UTF-16 units.
 
     UTF-8 bytes have the order of code points.  The orders differ only where U+E000..U+FFFF (lead bytes EE
@@ -173,7 +154,7 @@ cdef inline uint64_t _prefix(const uint8_t* p, int64_t n) noexcept nogil:
     return v
 
 
-cdef void _extremes(const Text* t, const uint8_t* valid, int64_t* least, int64_t* greatest) noexcept nogil:
+cdef void _extremes(const Texts* t, const uint8_t* valid, int64_t* least, int64_t* greatest) noexcept nogil:
     cdef int64_t i, low = -1, high = -1
     cdef uint64_t prefix, low_prefix = 0, high_prefix = 0
     cdef bint plain, low_plain = True, high_plain = True
@@ -199,27 +180,8 @@ cdef void _extremes(const Text* t, const uint8_t* valid, int64_t* least, int64_t
     greatest[0] = high
 
 
-cdef Text _text(const uint8_t[::1] data, const int64_t[::1] offsets) except *:
-    """The text's pointers, which live as long as the arrays do; every row lies within the data."""
-    cdef Text t
-    cdef int64_t i, size = data.shape[0]
-    cdef bint ok
-    if offsets.shape[0] < 1:
-        raise ValueError("no offsets")
-    t.rows = offsets.shape[0] - 1
-    t.offsets = &offsets[0]
-    t.data = &data[0] if size else NULL
-    with nogil:
-        ok = t.offsets[0] >= 0 and t.offsets[t.rows] <= size
-        for i in range(t.rows):
-            ok &= t.offsets[i] <= t.offsets[i + 1]
-    if not ok:
-        raise ValueError("offsets leave the data")
-    return t
-
-
 def string_hashes(const uint8_t[::1] data not None, const int64_t[::1] offsets not None, int32_t[::1] out not None):
-    cdef Text t = _text(data, offsets)
+    cdef Texts t = texts(data, offsets)
     cdef int64_t i
     cdef uint32_t h = 0
     cdef bint ok = True
@@ -240,9 +202,8 @@ def bucket_ids(
     const uint8_t[::1] name_data not None, const int64_t[::1] name_offsets not None,
     int32_t buckets, int32_t[::1] out not None,
 ):
-    cdef Text t = _text(data, offsets)
-    cdef Text n = _text(name_data, name_offsets)
-    cdef Names names = Names(data=n.data, offsets=n.offsets, count=n.rows)
+    cdef Texts t = texts(data, offsets)
+    cdef Texts names = texts(name_data, name_offsets)
     cdef int64_t i
     cdef uint32_t h = 0
     cdef bint ok = True
@@ -263,7 +224,7 @@ def bucket_ids(
 def extremes(
     const uint8_t[::1] data not None, const int64_t[::1] offsets not None, const uint8_t[::1] valid
 ):
-    cdef Text t = _text(data, offsets)
+    cdef Texts t = texts(data, offsets)
     cdef const uint8_t* flags = NULL
     cdef int64_t least = -1, greatest = -1
     if valid is not None:

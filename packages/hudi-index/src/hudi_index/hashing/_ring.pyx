@@ -12,17 +12,13 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memchr, memcmp, memcpy
 
+from hudi_index.hashing._texts cimport Texts, is_one_of, texts
+
 cdef uint32_t P1 = 0x9E3779B1u
 cdef uint32_t P2 = 0x85EBCA77u
 cdef uint32_t P3 = 0xC2B2AE3Du
 cdef uint32_t P4 = 0x27D4EB2Fu
 cdef uint32_t P5 = 0x165667B1u
-
-
-cdef struct Names:
-    const uint8_t* data
-    const int64_t* offsets
-    int64_t count
 
 
 cdef inline uint32_t _rotated(uint32_t x, int n) noexcept nogil:
@@ -64,22 +60,13 @@ cdef uint32_t _xxh32(const uint8_t* p, int64_t size) noexcept nogil:
     return h ^ (h >> 16)
 
 
-cdef bint _named(const Names* names, const uint8_t* p, int64_t n) noexcept nogil:
-    cdef int64_t i, size
-    for i in range(names.count):
-        size = names.offsets[i + 1] - names.offsets[i]
-        if size == n and (n == 0 or memcmp(names.data + names.offsets[i], p, <size_t>n) == 0):
-            return True
-    return False
-
-
 cdef int64_t _add_part(
-    const uint8_t* p, int64_t n, const Names* names, uint8_t* out, int64_t at
+    const uint8_t* p, int64_t n, const Texts* names, uint8_t* out, int64_t at
 ) noexcept nogil:
     """Append what is hashed of one `name:value`; the end of what is there then."""
     cdef const uint8_t* colon = <const uint8_t*>memchr(p, b":", <size_t>n) if n else NULL
     if colon != NULL:
-        if not _named(names, p, colon - p):
+        if not is_one_of(names, p, colon - p):
             return at
         n -= colon - p + 1
         p = colon + 1
@@ -94,7 +81,7 @@ cdef int64_t _add_part(
     return at + n
 
 
-cdef uint32_t _key_hash(const uint8_t* p, int64_t n, const Names* names, uint8_t* scratch) noexcept nogil:
+cdef uint32_t _key_hash(const uint8_t* p, int64_t n, const Texts* names, uint8_t* scratch) noexcept nogil:
     cdef int64_t start = 0, end, size = 0
     cdef const uint8_t* comma
     if n == 0 or memchr(p, b":", <size_t>n) == NULL:
@@ -110,47 +97,29 @@ cdef uint32_t _key_hash(const uint8_t* p, int64_t n, const Names* names, uint8_t
     return _xxh32(scratch, size)
 
 
-cdef int64_t _longest(const uint8_t[::1] data, const int64_t[::1] offsets) except -1:
-    """Length of the longest text; every text lies within the data."""
-    cdef int64_t i, n = offsets.shape[0] - 1, size = data.shape[0], longest = 0
-    cdef bint ok = n >= 0
-    if ok:
-        with nogil:
-            for i in range(n):
-                if offsets[i] < 0 or offsets[i + 1] < offsets[i] or offsets[i + 1] > size:
-                    ok = False
-                    break
-                if offsets[i + 1] - offsets[i] > longest:
-                    longest = offsets[i + 1] - offsets[i]
-    if not ok:
-        raise ValueError("offsets leave the data")
-    return longest
-
-
 def key_hashes(
     const uint8_t[::1] data not None, const int64_t[::1] offsets not None,
     const uint8_t[::1] name_data not None, const int64_t[::1] name_offsets not None,
     int32_t[::1] out not None,
 ):
     """Hash of each record key, 0 to 2^31 - 1."""
-    cdef int64_t i, n = out.shape[0], room = _longest(data, offsets)
-    cdef Names names
-    cdef uint8_t nothing = 0
-    _longest(name_data, name_offsets)
-    if offsets.shape[0] != n + 1:
+    cdef Texts keys = texts(data, offsets)
+    cdef Texts names = texts(name_data, name_offsets)
+    cdef int64_t i, longest = 0
+    cdef const int64_t* ends = keys.offsets
+    if keys.rows != out.shape[0]:
         raise ValueError("one result per key is needed")
-    names.data = &name_data[0] if name_data.shape[0] else &nothing
-    names.offsets = &name_offsets[0]
-    names.count = name_offsets.shape[0] - 1
-    cdef const uint8_t* base = &data[0] if data.shape[0] else &nothing
-    cdef uint8_t* scratch = <uint8_t*>malloc(<size_t>room + 1)
+    with nogil:
+        for i in range(keys.rows):
+            longest = max(longest, ends[i + 1] - ends[i])
+    cdef uint8_t* scratch = <uint8_t*>malloc(<size_t>longest + 1)
     if scratch == NULL:
         raise MemoryError()
     try:
         with nogil:
-            for i in range(n):
+            for i in range(keys.rows):
                 out[i] = <int32_t>(
-                    _key_hash(base + offsets[i], offsets[i + 1] - offsets[i], &names, scratch) & 0x7FFFFFFF
+                    _key_hash(keys.data + ends[i], ends[i + 1] - ends[i], &names, scratch) & 0x7FFFFFFF
                 )
     finally:
         free(scratch)
