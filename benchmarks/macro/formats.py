@@ -34,7 +34,9 @@ from hudi_format.log.block_index import IndexColumn, index
 from hudi_format.log.data_block import BATCH_ROWS
 from hudi_format.log.encoder import avro_content, frame
 from hudi_format.log.reader import LogFileReader
-from hudi_format.merge.key_index import KeyIndex, merge_positions
+from hudi_format.merge.key_index import KeyIndex
+from hudi_format.merge.payloads import MergeRule, payload_rule
+from hudi_format.merge.record_merger import decide
 from hudi_format.storage.open import open_storage
 
 ROUNDS = 5
@@ -231,16 +233,25 @@ def key_merge(many: int) -> list[Figure]:
         found = KeyIndex(incoming)
         want = np.full(stored_rows, -1)
         want[hits] = np.arange(len(hits))
-        right((merge_positions(stored, old, found, new) == want).all(), "merged keys")
+        rule = payload_rule("EventTimeAvroPayload")
+
+        def merged_with(
+            index: KeyIndex, of: tuple = (stored, old, new), rule: MergeRule = rule
+        ) -> np.ndarray:
+            return decide(index.find(of[0]), rule, stored_ordering=of[1], ordering=of[2]).take
+
+        right((merged_with(found) == want).all(), "merged keys")
         times = 50 if stored_rows < 100_000 else 1
 
         def look(index: KeyIndex = found, keys: pa.Array = stored, times: int = times) -> None:
             for _ in range(times):
                 index.find(keys)
 
-        def merge(keys: pa.Array = incoming, of: tuple = (stored, old, new), times: int = times) -> None:
+        def merge(
+            keys: pa.Array = incoming, merged: Callable[..., object] = merged_with, times: int = times
+        ) -> None:
             for _ in range(times):
-                merge_positions(of[0], of[1], KeyIndex(keys), of[2])
+                merged(KeyIndex(keys))
 
         rounds = 5 if times > 1 else 2
         looked = times * stored_rows / best(look, rounds) / 1e6

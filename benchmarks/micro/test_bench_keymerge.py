@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_format.merge.key_index import KeyIndex, merge_positions, precombine
+from hudi_format.merge.key_index import KeyIndex, precombine
+from hudi_format.merge.payloads import payload_rule
+from hudi_format.merge.record_merger import decide
 
 ROWS = int(os.environ.get("HUDI_BENCH_ROWS", 2_000_000))
 INCOMING = ROWS * 6 // 100
@@ -51,10 +53,10 @@ def test_find(benchmark, stored, incoming, rows):
 
 
 @pytest.mark.benchmark(group="key-index")
-def test_merge_positions_by_event_time(benchmark, stored, incoming, rows):
-    index = KeyIndex(incoming)
+def test_found_and_decided_by_event_time(benchmark, stored, incoming, rows):
+    index, rule = KeyIndex(incoming), payload_rule("EventTimeAvroPayload")
     old, new = pa.array(np.full(ROWS, 5)), pa.array(np.arange(INCOMING) % 10)
-    take = benchmark(merge_positions, stored, old, index, new)
+    take = benchmark(lambda: decide(index.find(stored), rule, stored_ordering=old, ordering=new).take)
     assert (take >= 0).sum() == (np.arange(INCOMING) % 10 >= 5).sum()
     benchmark.extra_info["keys"] = ROWS
 

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from hudi_format.errors import OrderingValueError, RecordKeyError, SchemaError
 from hudi_format.merge import _keymerge
-from hudi_format.merge.key_index import KeyIndex, merge_positions, precombine
+from hudi_format.merge.key_index import KeyIndex, precombine
+from hudi_format.merge.payloads import payload_rule
+from hudi_format.merge.record_merger import decide
 
 # Lengths on all sides of the hash function's cases (4, 16, 32), and keys that differ in one place only.
 keys = st.one_of(
@@ -187,6 +189,12 @@ def test_without_ordering_the_later_row_survives(texts):
     assert precombine(pa.array(texts, pa.string())).tolist() == sorted(last_row(texts).values())
 
 
+def replaced(found, old, new):
+    """The incoming row that each stored one becomes, where ordering values decide."""
+    rule = payload_rule("EventTimeAvroPayload")
+    return decide(found, rule, stored_ordering=old, ordering=new).take.tolist()
+
+
 @pytest.mark.req("PM-08", "PM-02")
 @pytest.mark.parametrize(("kind", "values", "order"), ORDERINGS)
 @settings(max_examples=40)
@@ -209,10 +217,9 @@ def test_a_stored_row_stays_only_if_its_ordering_value_is_greater(kind, values, 
     old_keys = pa.array([r[0] for r in old], pa.string())
     old_values = pa.array([r[1] for r in old], plain).cast(kind)
     new_values = pa.array([r[1] for r in new], plain).cast(kind)
-    assert merge_positions(old_keys, old_values, index, new_values).tolist() == want
     found = index.find(old_keys)
     before = found.copy()
-    assert merge_positions(old_keys, old_values, index, new_values, found=found).tolist() == want
+    assert replaced(found, old_values, new_values) == want
     assert (found == before).all()
 
 
@@ -220,7 +227,7 @@ def test_a_stored_row_stays_only_if_its_ordering_value_is_greater(kind, values, 
 def test_without_ordering_values_the_incoming_row_always_wins():
     index = KeyIndex(pa.array(["a", "b"]))
     for old, new in ((None, None), (pa.array([9, 9, 9]), None), (None, pa.array([1, 1]))):
-        assert merge_positions(pa.array(["b", "x", "a"]), old, index, new).tolist() == [1, -1, 0]
+        assert replaced(index.find(pa.array(["b", "x", "a"])), old, new) == [1, -1, 0]
 
 
 @pytest.mark.parametrize(
@@ -238,7 +245,7 @@ def test_without_ordering_values_the_incoming_row_always_wins():
     ],
 )
 def test_types_of_one_family_compare(old, new, want):
-    assert merge_positions(pa.array(["a", "b"]), old, KeyIndex(pa.array(["a", "b"])), new).tolist() == want
+    assert replaced(np.arange(2), old, new) == want
 
 
 @pytest.mark.parametrize(
@@ -251,7 +258,7 @@ def test_types_of_one_family_compare(old, new, want):
 )
 def test_types_of_two_families_do_not_compare(old, new):
     with pytest.raises(SchemaError, match="not comparable"):
-        merge_positions(pa.array(["a"]), old, KeyIndex(pa.array(["a"])), new)
+        replaced(np.arange(1), old, new)
 
 
 @pytest.mark.parametrize("column", [pa.array([[1]]), pa.array([{"a": [1]}]), pa.array([1], pa.time64("us"))])
@@ -265,8 +272,6 @@ def test_null_ordering_values_are_refused_with_count_and_first_keys():
     with pytest.raises(OrderingValueError, match=r"2 of 3 rows.*'b', 'c'") as e:
         precombine(pa.array(["a", "b", "c"]), pa.array([1, None, None]))
     assert e.value.details["first_keys"] == ["b", "c"]
-    with pytest.raises(OrderingValueError, match=r"1 of 2 rows.*'y'"):
-        merge_positions(pa.array(["x"]), pa.array([1]), KeyIndex(pa.array(["x", "y"])), pa.array([1, None]))
 
 
 def test_null_keys_are_refused_by_precombine():
@@ -277,13 +282,10 @@ def test_null_keys_are_refused_by_precombine():
 def test_columns_of_other_lengths_are_refused():
     with pytest.raises(ValueError, match="1 for 2"):
         precombine(pa.array(["a", "b"]), pa.array([1]))
-    index = KeyIndex(pa.array(["a"]))
-    with pytest.raises(ValueError, match="2 for 1"):
-        merge_positions(pa.array(["a"]), pa.array([1, 2]), index, pa.array([1]))
-    with pytest.raises(ValueError, match="2 for 1"):
-        merge_positions(pa.array(["a"]), pa.array([1]), index, pa.array([1, 2]))
+    with pytest.raises(ValueError, match="one ordering value per row"):
+        replaced(np.arange(1), pa.array([1, 2]), pa.array([1]))
     with pytest.raises(ValueError, match="no incoming row"):
-        merge_positions(pa.array(["a"]), pa.array([1]), index, pa.array([1]), found=np.array([5]))
+        replaced(np.array([5]), pa.array([1]), pa.array([1]))
 
 
 def test_the_kernel_refuses_buffers_that_do_not_fit():

@@ -3,8 +3,7 @@
 Rows are positions, counted from 0 over all chunks of a column.  The kernels release the GIL.
 
 Source: Apache Hudi 0.15: preCombine of OverwriteWithLatestAvroPayload and DefaultHoodieRecordPayload (greater
-ordering value, the later record among equals), combineAndGetUpdateValue of DefaultHoodieRecordPayload (the
-stored record stays only if its ordering value is not null and greater).
+ordering value, the later record among equals).
 """
 
 from __future__ import annotations
@@ -125,52 +124,14 @@ def precombine(keys: Keys, ordering: pa.Array | pa.ChunkedArray | None = None) -
     buffers = text_buffers(array)
     values = OrderingValues(None, None, None)
     if ordering is not None:
-        _check_length(ordering, len(array), "one ordering value per key is needed")
+        if len(ordering) != len(array):
+            raise ValueError(f"one ordering value per key is needed: {len(ordering)} for {len(array)}")
         _refuse_null_ordering(ordering, array)
         (values,) = ordering_values(ordering)
     dead = np.zeros(buffers.rows, dtype=np.uint8)
     seed = random.getrandbits(64)
     _keymerge.losers(buffers, _slots(buffers.rows), seed, values.numbers, values.text, dead)
     return np.flatnonzero(dead == 0)
-
-
-def merge_positions(
-    old_keys: Keys,
-    old_ordering: pa.Array | pa.ChunkedArray | None,
-    new: KeyIndex,
-    new_ordering: pa.Array | pa.ChunkedArray | None,
-    *,
-    found: np.ndarray | None = None,
-) -> np.ndarray:
-    """Replacing incoming row of each old row, or -1 (int64).
-
-    With ordering values, an old row whose value is not null and strictly greater stays.
-
-    Args:
-        old_keys, old_ordering: the stored rows, in file order.
-        new, new_ordering: the incoming rows.
-        found: what `new.find(old_keys)` gave, where the caller has it already.
-
-    Raises:
-        OrderingValueError: an incoming ordering value is null.
-        SchemaError: ordering columns that do not compare.
-    """
-    take = new.find(old_keys) if found is None else np.array(found, dtype=np.int64)
-    if old_ordering is None or new_ordering is None:
-        return take
-    _check_length(old_ordering, len(take), "one ordering value per stored row is needed")
-    _check_length(new_ordering, new.rows, "one ordering value per incoming row is needed")
-    _refuse_null_ordering(new_ordering, new.keys)
-    old, incoming = ordering_values(old_ordering, new_ordering)
-    _keymerge.keep_newer(
-        take, old.numbers, old.text, old.valid, incoming.numbers, incoming.text, len(new_ordering)
-    )
-    return take
-
-
-def _check_length(column: pa.Array | pa.ChunkedArray, rows: int, message: str) -> None:
-    if len(column) != rows:
-        raise ValueError(f"{message}: {len(column)} for {rows}")
 
 
 def _refuse_null_ordering(ordering: pa.Array | pa.ChunkedArray, keys: pa.Array) -> None:
@@ -192,4 +153,4 @@ def _slots(rows: int) -> np.ndarray:
     return np.zeros(1 << max(2 * rows - 1, 1).bit_length(), dtype=np.uint64)
 
 
-__all__ = ["KeyIndex", "key_groups", "merge_positions", "precombine"]
+__all__ = ["KeyIndex", "key_groups", "precombine"]
