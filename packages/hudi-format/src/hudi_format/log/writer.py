@@ -23,7 +23,7 @@ from hudi_format.fork_safe import Owned
 from hudi_format.log.block import ROLLBACK, BlockType, HeaderKey
 from hudi_format.log.encoder import avro_contents, contents, delete_content, frame
 from hudi_format.model import LogFile, WriteStat, join_path
-from hudi_format.storage.errors import refused
+from hudi_format.storage.errors import writing
 from hudi_format.storage.protocol import Storage
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class WrittenLog:
     def stat(
         self, base_instant: str, base_file: str, earlier: Sequence[str], *, rows: int, deletes: int
     ) -> WriteStat:
-        """What a commit says of the file.
+        """Statistic of the file in a commit.
 
         Args:
             base_instant: of its slice.
@@ -236,11 +236,9 @@ class LogWriter:
             self._version += 1
         if self._file is None:
             self._begin()
-        try:
+        with writing(self._storage, self._path):
             for part in (before, view, after):
                 self._out.write(part)
-        except OSError as e:
-            raise refused(self._storage, self._path, e) from e
         self._size += len(before) + len(view) + len(after)
         self._blocks += 1
 
@@ -252,10 +250,8 @@ class LogWriter:
                 if self._announce is not None:
                     self._announce(name)
                 self._made.append(path)
-                try:
+                with writing(self._storage, path):
                     self._out = self._storage.open_output(path)
-                except OSError as e:
-                    raise refused(self._storage, path, e) from e
                 break
             self._version += 1
         self._file = LogFile(
@@ -267,11 +263,9 @@ class LogWriter:
         out, file = self._out, self._file
         self._out = self._file = None
         if out is not None and file is not None:
-            try:
+            with writing(self._storage, file.path):
                 out.flush()
                 out.close()
-            except OSError as e:
-                raise refused(self._storage, file.path, e) from e
             self._written.append(WrittenLog(replace(file, size=self._size), self._blocks))
 
     @property

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import groupby
 from types import TracebackType
 from typing import Any
@@ -46,7 +46,7 @@ from hudi_format.schema.casts import convert
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, RECORD_KEY
 from hudi_format.schema.unions import schema_of_unions
-from hudi_format.storage.errors import refused
+from hudi_format.storage.errors import writing
 from hudi_format.storage.protocol import Storage
 
 log = logging.getLogger("hudi")
@@ -181,10 +181,8 @@ class BaseFileWriter:
             least_chunk_bytes=self._config.kept_chunk_bytes,
         )  # fmt: skip
         if kept:
-            try:
+            with writing(self._storage, self._path):
                 self._stored, self._chunks = stored, ChunkFile(self._sink)
-            except OSError as e:
-                raise refused(self._storage, self._path, e) from e
         return kept
 
     @property
@@ -224,11 +222,8 @@ class BaseFileWriter:
         kept = iter(zip(self._leaves, found.chunks, strict=True))
         stored = {n: [(self._stored, c) for _, c in of] for n, of in groupby(kept, key=lambda one: one[0][0])}
         try:
-            self._chunks.add(count, self._column_chunks(table, stored, same))
-        except OSError as e:
-            raise refused(self._storage, self._path, e) from e
-        except _ARROW_REFUSES as e:  # new values; the first of these is a ValueError, too
-            raise self._refused_by_arrow(e) from e
+            with self._writing():
+                self._chunks.add(count, self._column_chunks(table, stored, same))
         except ValueError as e:
             raise CorruptFileError(
                 f"the base file that is rewritten is damaged: {e}", table=self._storage.uri, file=self._path
@@ -295,7 +290,7 @@ class BaseFileWriter:
         self._gathered = [rest] if rest.num_rows else []
         self._gathered_rows = rest.num_rows
         self._gathered_bytes = int(per_row * rest.num_rows)
-        try:
+        with self._writing():
             if self._chunks is not None:
                 self._chunks.add(head.num_rows, self._column_chunks(head, {}, ()))
                 return
@@ -303,19 +298,21 @@ class BaseFileWriter:
                 self._writer = self._parquet(head, self._sink)
             head = _few_chunks(_as_schema(head, self._writer.schema))
             self._writer.write_table(head, row_group_size=head.num_rows)
-        except OSError as e:
-            raise refused(self._storage, self._path, e) from e
-        except _ARROW_REFUSES as e:
-            raise self._refused_by_arrow(e) from e
 
-    def _refused_by_arrow(self, error: Exception) -> SchemaError:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        return SchemaError(
-            f"the rows cannot be written as Parquet: {reason}",
-            table=self._storage.uri,
-            file=self._path,
-            remedy="change the column that the message names, or its values.",
-        )
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Turn refusals of the storage, and of values by Arrow, into errors that name the file."""
+        try:
+            with writing(self._storage, self._path):
+                yield
+        except _ARROW_REFUSES as e:  # the first of these is a ValueError, too
+            reason = (str(e).splitlines() or [type(e).__name__])[0]
+            raise SchemaError(
+                f"the rows cannot be written as Parquet: {reason}",
+                table=self._storage.uri,
+                file=self._path,
+                remedy="change the column that the message names, or its values.",
+            ) from e
 
     def _alike(self, tables: list[pa.Table], schema: pa.Schema) -> list[pa.Table]:
         """Tables in one schema; a column is a dictionary if it is one in all, or was at the start."""
@@ -385,19 +382,20 @@ class BaseFileWriter:
             return self._size
         self.flush()
         try:
-            entries = {**self._entries, **self.observer.finish()}
-            if self._chunks is not None:
-                self._chunks.close(self._empty(entries))
-            else:
-                if self._writer is None:
-                    self._writer = self._parquet(self._schema.empty_table(), self._sink)
-                self._writer.add_key_value_metadata(entries)
-                self._writer.close()
-            self._size = int(self._sink.tell())
-            self._sink.close()
-        except OSError as e:
+            with writing(self._storage, self._path):
+                entries = {**self._entries, **self.observer.finish()}
+                if self._chunks is not None:
+                    self._chunks.close(self._empty(entries))
+                else:
+                    if self._writer is None:
+                        self._writer = self._parquet(self._schema.empty_table(), self._sink)
+                    self._writer.add_key_value_metadata(entries)
+                    self._writer.close()
+                self._size = int(self._sink.tell())
+                self._sink.close()
+        except StorageError:
             self.abort()
-            raise refused(self._storage, self._path, e) from e
+            raise
         self._open = False
         return self._size
 

@@ -123,12 +123,16 @@ def _reason(error: BaseException, secrets: Iterable[str]) -> str:
     return line[:300]
 
 
-def refused(storage: Storage, path: str, error: OSError) -> StorageError:
-    """Error of a file that the storage did not take."""
-    reason = error.strerror or (str(error).splitlines() or [type(error).__name__])[0]
-    return StorageError(
-        f"the storage refused: {reason}",
-        table=storage.uri,
-        file=path,
-        remedy="check that the storage has space and is reachable, then run the write again.",
-    )
+@contextmanager
+def writing(storage: Storage, path: str) -> Iterator[None]:
+    """Turn the error of a file that the storage does not take into a StorageError."""
+    try:
+        yield
+    except OSError as e:
+        reason = e.strerror or (str(e).splitlines() or [type(e).__name__])[0]
+        raise StorageError(
+            f"the storage refused: {reason}",
+            table=storage.uri,
+            file=path,
+            remedy="check that the storage has space and is reachable, then run the write again.",
+        ) from e
