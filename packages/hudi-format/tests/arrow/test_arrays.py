@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_format.arrow import arrays
 from hudi_format.arrow.arrays import (
     column_of,
     contains,
@@ -17,6 +18,7 @@ from hudi_format.arrow.arrays import (
     flags_of,
     integers,
     numbers_of,
+    one_array,
     python_rows,
     python_values,
     table_of,
@@ -230,3 +232,20 @@ def test_nulls_that_are_seen_are_refused_as_before():
 def test_a_type_is_found_wherever_it_stands_inside_another(around):
     assert contains(around(pa.float64()), pa.types.is_floating)
     assert not contains(around(pa.binary()), pa.types.is_floating)
+
+
+@pytest.mark.parametrize(
+    ("kind", "long"),
+    [(pa.string(), pa.large_string()), (pa.binary(), pa.large_binary()), (pa.int64(), pa.int64())],
+)
+def test_a_column_is_one_array_however_long_it_is(kind, long, monkeypatch):
+    values = ["1", None, "22"] if kind != pa.int64() else [1, None, 22]
+    piece = pa.array(values, kind)
+    for column in (piece, pa.chunked_array([piece]), pa.chunked_array([piece, piece])):
+        made = one_array(column)
+        assert isinstance(made, pa.Array)
+        assert (made.type, made.to_pylist()) == (kind, column.to_pylist())
+    assert one_array(pa.chunked_array([], kind)).equals(pa.array([], kind))
+    monkeypatch.setattr(arrays, "_MOST_BYTES", 20)  # of 2 GiB, beyond which Arrow raises
+    made = one_array(pa.chunked_array([piece, piece]))
+    assert (made.type, made.to_pylist()) == (long, piece.to_pylist() * 2)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hudi_format.arrow import arrays
 from hudi_format.errors import (
     MissingColumnError,
     PartitionPathError,
@@ -324,3 +325,15 @@ def test_batches_without_rows_give_no_keys_and_no_paths():
         got = partition_paths(batch, made)
         assert got.to_pylist() == []
         assert got.type == pa.dictionary(pa.int32(), pa.string())
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
+def test_columns_of_more_bytes_than_one_array_has_make_keys_and_paths_as_others(kind, monkeypatch):
+    piece = pa.table({"a": pa.array(["x", "yy"], pa.string()).cast(kind), "b": ["1", "2"], "p": ["p", "q"]})
+    rows = pa.concat_tables([piece, piece])
+    wanted = [spec("a", "p"), spec("a,b", "p,b")]
+    keys = [record_keys(rows, s).to_pylist() for s in wanted]
+    paths = [partition_paths(rows, s).to_pylist() for s in wanted]
+    monkeypatch.setattr(arrays, "_MOST_BYTES", 4)  # of 2 GiB
+    assert [record_keys(rows, s).to_pylist() for s in wanted] == keys
+    assert [partition_paths(rows, s).to_pylist() for s in wanted] == paths

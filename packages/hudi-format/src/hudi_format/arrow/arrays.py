@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.sizes import size_of
+
 # Offsets of Arrow's plain texts have 32 bits.
 _MOST_BYTES = 2**31 - 1
 # Fewer are filtered on one thread: handing them to others takes longer.
@@ -102,6 +104,18 @@ def column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind)
 
 
+def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column as one array: large_string or large_binary beyond 2 GiB of texts or bytes."""
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    kind = column.type
+    if (pa.types.is_string(kind) or pa.types.is_binary(kind)) and size_of(column) > _MOST_BYTES:
+        column = column.cast(pa.large_string() if pa.types.is_string(kind) else pa.large_binary())
+    return column.combine_chunks()
+
+
 def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
     """A table of rows, each the values of its columns by name; what a row does not have is null."""
     return pa.Table.from_arrays(
@@ -156,16 +170,6 @@ def filtered(table: pa.Table, expression: pc.Expression) -> pa.Table:
         Declaration("filter", FilterNodeOptions(expression)),
     ]
     return Declaration.from_sequence(steps).to_table(use_threads=table.num_rows >= _ROWS_FOR_THREADS)
-
-
-def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A column as one array."""
-    if isinstance(column, pa.Array):
-        return column
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
 def repeated(value: pa.Scalar, rows: int) -> pa.Array:

@@ -12,10 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.arrow.sizes import size_of
-
-# What one array of 32-bit offsets can hold.
-_MAX_STRING_BYTES = (1 << 31) - 1
+from hudi_format.arrow.arrays import one_array
 
 
 class TextBuffers(NamedTuple):
@@ -57,17 +54,18 @@ def one_text_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
         TypeError: a column that is not text.
     """
     chunks = text_chunks(array)
-    if not chunks:
-        return pa.array([], pa.string())
-    if len(chunks) == 1:
-        return chunks[0]
-    size = sum(size_of(chunk) for chunk in chunks)
-    wide = size > _MAX_STRING_BYTES or any(pa.types.is_large_string(c.type) for c in chunks)
-    return pa.concat_arrays([c.cast(pa.large_string()) for c in chunks] if wide else chunks)
+    kind = next((c.type for c in chunks if pa.types.is_large_string(c.type)), pa.string())
+    return one_array(pa.chunked_array([c.cast(kind) for c in chunks], kind))
+
+
+def one_binary_array(array: pa.Array | pa.ChunkedArray) -> pa.LargeBinaryArray:
+    """A column of texts or bytes as one array of bytes."""
+    one = one_array(array)
+    return (one.dictionary_decode() if pa.types.is_dictionary(one.type) else one).cast(pa.large_binary())
 
 
 def text_buffers(array: pa.Array, *, widen: bool = True) -> TextBuffers:
-    """The buffers of a string or large_string array; the array must outlive them.
+    """The buffers of an array of texts or bytes, also large ones; the array must outlive them.
 
     Args:
         widen: false for offsets as they are in the array, of 32 or 64 bits, without a copy.
@@ -76,7 +74,8 @@ def text_buffers(array: pa.Array, *, widen: bool = True) -> TextBuffers:
     if n == 0:
         return TextBuffers(np.empty(0, np.uint8), np.zeros(1, np.int64), None)
     _, offsets, data = array.buffers()
-    kind = np.int64 if pa.types.is_large_string(array.type) else np.int32
+    large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    kind = np.int64 if large else np.int32
     starts = np.frombuffer(offsets, dtype=kind)[array.offset : array.offset + n + 1]
     valid = array.is_valid().to_numpy(zero_copy_only=False).view(np.uint8) if array.null_count else None
     content = np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.empty(0, np.uint8)

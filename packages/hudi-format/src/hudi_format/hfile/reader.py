@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hudi_format.arrow.text_buffers import one_binary_array, text_buffers
 from hudi_format.errors import UnsupportedError
 from hudi_format.hfile import trailer as t
 from hudi_format.hfile._block import Block, Keys, Rows
@@ -381,8 +382,6 @@ class HFileReader:
     def _blocks(self, spans: Iterable[_Data], *, keep: bool = True) -> Iterator[tuple[_Data, Block]]:
         """The data blocks at some places, adjacent ones in one read.
 
-        Blocks read are cached, except by a scan.
-
         Those that are read are kept in the cache, but for those of a scan.
         """
         group: list[_Data] = []
@@ -533,19 +532,12 @@ def _after_prefix(prefix: bytes) -> bytes | None:
 
 def _sorted_unique(
     keys: pa.Array | pa.ChunkedArray | Iterable[bytes | str],
-) -> tuple[bytes | NDArray[np.uint8], NDArray[np.int64]]:
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Distinct sorted keys as (bytes, offsets), without nulls."""
     if isinstance(keys, (pa.Array, pa.ChunkedArray)):
-        array = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        array = array.cast(pa.large_binary())
+        array = one_binary_array(keys)
     else:
         array = pa.array([k.encode() if isinstance(k, str) else k for k in keys], pa.large_binary())
     array = pc.unique(array.drop_null())
-    array = array.take(pc.sort_indices(array))
-    _, offsets, data = array.buffers()
-    if len(array) == 0:
-        return b"", np.zeros(1, np.int64)
-    places = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    return (b"" if data is None else np.frombuffer(data, np.uint8)), places
+    data, offsets, _ = text_buffers(array.take(pc.sort_indices(array)))
+    return data, offsets

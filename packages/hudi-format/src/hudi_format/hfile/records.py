@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.text_buffers import text_buffers
 from hudi_format.avro.decoder import Decoder
 from hudi_format.errors import CorruptFileError
 
@@ -30,11 +31,8 @@ def decode_entries(
     Raises:
         CorruptFileError: a value that is no such record, a key that is no text, or two keys that do not agree.
     """
-    values = entries.column("value")
-    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
-    begins = offsets[:-1].astype(np.int64)
-    data = values.buffers()[2]
-    rows = decoder.decode(b"" if data is None else data, begins, np.diff(offsets).astype(np.int64))
+    data, offsets, _ = text_buffers(entries.column("value"))
+    rows = decoder.decode(data, offsets[:-1], np.diff(offsets))
     return with_keys(rows, entries.column("key"), field, keys_agree=keys_agree)
 
 

@@ -16,8 +16,8 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from hudi_format.arrow.text_buffers import one_binary_array, text_buffers
 from hudi_format.errors import RecordKeyError, SchemaError
 from hudi_format.hfile import _encode as e
 from hudi_format.hfile import block as b
@@ -131,8 +131,8 @@ class HFileWriter:
             raise RecordKeyError("a null key", file=self._path, remedy="give every record a key.")
         if values.null_count:
             raise SchemaError("a null value", file=self._path, remedy="write a delete block instead.")
-        key_data, key_offsets = _binary(keys)
-        value_data, value_offsets = _binary(values)
+        key_data, key_offsets, _ = text_buffers(one_binary_array(keys))
+        value_data, value_offsets, _ = text_buffers(one_binary_array(values))
         row, n = 0, len(keys)
         while row < n:
             row = self._builder.add(key_data, key_offsets, value_data, value_offsets, row)
@@ -348,16 +348,3 @@ def _hadoop_varint(value: int) -> bytes:
         return bytes([value])
     text = value.to_bytes((value.bit_length() + 7) // 8)
     return bytes([0x90 - len(text)]) + text
-
-
-def _binary(array: pa.Array | pa.ChunkedArray) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """(bytes, offsets) of an array of text or binary."""
-    one = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    if pa.types.is_dictionary(one.type):
-        one = one.dictionary_decode()
-    one = one.cast(pa.large_binary())
-    if len(one) == 0:
-        return np.empty(0, np.uint8), np.zeros(1, np.int64)
-    _, offsets, data = one.buffers()
-    places = np.frombuffer(offsets, np.int64)[one.offset : one.offset + len(one) + 1]
-    return (np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)), places

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.arrow.sizes import size_of
 from hudi_format.errors import SchemaError
 from hudi_format.keygen.java_float import double_text, float_text
@@ -102,10 +103,7 @@ def to_text(array: pa.Array | pa.ChunkedArray, *, zone: Zone | None = None) -> p
     Raises:
         SchemaError: a type that has no text in a key: lists, maps, structs, times, durations.
     """
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
-        if isinstance(array, pa.ChunkedArray):
-            array = pa.concat_arrays([c.cast(pa.large_string()) for c in array.chunks])
+    array = one_array(array)
     kind = array.type
     if pa.types.is_large_string(kind):
         return array.cast(pa.string()) if size_of(array) < _MOST_TEXT else array

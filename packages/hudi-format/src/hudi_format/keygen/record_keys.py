@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import one_array
 from hudi_format.errors import MissingColumnError, PartitionPathError, RecordKeyError, SchemaError
 from hudi_format.keygen.java_text import to_text
 from hudi_format.keygen.key_generator import KEY_OPTION, PARTITION_OPTION, SIMPLE, TIMESTAMP, KeySpec
@@ -240,7 +241,7 @@ def _column(batch: Batch, path: str, what: str, option: str) -> pa.Array:
         )
     column = nested_column(batch, path)
     if column is not None:
-        return _one_piece(column)
+        return one_array(column)
     near = [n for n in batch.schema.names if n.lower() == name.lower() and n != name]
     raise MissingColumnError(
         f"{what} column {path!r} is not in the data, which has {', '.join(batch.schema.names)}",
@@ -250,18 +251,6 @@ def _column(batch: Batch, path: str, what: str, option: str) -> pa.Array:
         option=option,
         column=path,
     )
-
-
-def _one_piece(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if isinstance(column, pa.Array):
-        return column
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    combined = column.combine_chunks()
-    if isinstance(combined, pa.ChunkedArray):
-        # More than 2 GiB of text in one column.
-        combined = pa.concat_arrays([c.cast(pa.large_string()) for c in combined.chunks])
-    return combined
 
 
 def _list(names: Sequence[str]) -> str:

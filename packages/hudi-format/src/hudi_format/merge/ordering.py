@@ -180,10 +180,7 @@ def _signed_bytes(array: pa.Array) -> pa.Array:
 
 def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One plain array, not chunked or dictionary-encoded; text as string."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-        if isinstance(column, pa.ChunkedArray):  # more text than one string array holds
-            column = pa.concat_arrays([c.cast(pa.large_string()) for c in column.chunks])
+    column = one_array(column)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if _family(column.type) == "text" and not pa.types.is_large_string(column.type):

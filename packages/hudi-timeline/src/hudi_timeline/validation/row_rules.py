@@ -450,6 +450,5 @@ def key_texts(rows: pa.Table, task: RowChecks) -> list[str]:
     for name in task.key_spec.key_fields:
         column = nested_column(rows.combine_chunks(), name)
         if column is not None:
-            whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-            columns.append([str(v) for v in to_text(whole).to_pylist()])
+            columns.append([str(v) for v in to_text(column).to_pylist()])
     return [":".join(parts) for parts in zip(*columns, strict=True)]

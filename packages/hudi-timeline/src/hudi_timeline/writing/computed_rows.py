@@ -465,7 +465,7 @@ def _places(rows: pa.Table) -> pa.Array:
     """Partition path and record key of each row, as one text."""
     parts = (rows[n].cast(pa.string()) for n in (PARTITION_PATH, RECORD_KEY))
     found = pc.binary_join_element_wise(*parts, "\0")
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    return one_array(found)
 
 
 def _struct(rows: pa.Table, columns: Sequence[str]) -> pa.StructArray:
