@@ -17,6 +17,7 @@ from hudi_index.bloom.filter import parse_filter
 from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table import records as r
 from hudi_index.metadata_table.files import metadata_merge
+from hudi_index.record_index import located
 from hudi_timeline.file_system_view.file_slices import newest_slices
 from hudi_timeline.file_system_view.listing import list_table
 from hudi_timeline.file_system_view.snapshot import open_snapshot
@@ -134,7 +135,7 @@ def test_every_key_is_where_the_record_index_says(tables, table):
     found = tables(table)
     if k.RECORD_INDEX not in found.partitions:
         pytest.skip("it was being built")
-    said = {e.key: (e.partition, e.file_id) for e in r.locations(one(found.scan(k.RECORD_INDEX)))}
+    said = located(found.scan(k.RECORD_INDEX)).by_key()
     read = HudiTable.open(found.snapshot.storage.uri).read(
         ["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"]
     ).to_arrow().to_pylist()  # fmt: skip

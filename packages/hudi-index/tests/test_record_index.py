@@ -16,7 +16,7 @@ from hudi_format.model import BaseFile, FileSlice
 from hudi_format.storage.open import open_storage
 from hudi_index import record_index
 from hudi_index.metadata_table.index_records import location_records
-from hudi_index.metadata_table.records import LOCATION, locations, schema_of
+from hudi_index.metadata_table.records import LOCATION, file_id_of, schema_of
 from hudi_index.record_index import (
     Located,
     RecordIndex,
@@ -63,17 +63,47 @@ def records(keys, group, groups=GROUPS):
 
 
 @pytest.mark.req("IX-12")
-def test_locations_of_a_column_are_those_of_each_record():
+def test_locations_of_a_column_are_those_that_were_written():
     rng = np.random.default_rng(3)
     group = rng.integers(0, len(GROUPS), 500)
     table = records([f"k{n}" for n in range(500)], group)
     found = located(table)
-    one_by_one = [(p.key, p.partition, p.file_id) for b in table.to_batches() for p in locations(b)]
-    assert [
-        (k, *found.groups[g]) for k, g in zip(found.keys.to_pylist(), found.group, strict=True)
-    ] == one_by_one
+    assert found.by_key() == {f"k{n}": GROUPS[g] for n, g in enumerate(group)}
     assert len(set(found.groups)) == len(found.groups) == len(GROUPS)
     assert located(table.slice(0, 0)).groups == ()
+
+
+PLACE = {
+    "partitionName": ".", "fileIdHighBits": 216315617792378950, "fileIdLowBits": -5391699336157682375,
+    "fileIndex": 0, "fileId": "", "instantTime": 1795237939082, "fileIdEncoding": 0, "position": None,
+}  # fmt: skip
+
+
+def one_record(place):
+    return pa.Table.from_pylist([{"key": "k", "type": 5, LOCATION: place}], schema_of("record_index"))
+
+
+def test_locations_are_file_groups():
+    assert located(one_record(PLACE)).by_key() == {"k": ("", "030081e8-85e2-4846-b52c-d6052c9ca539-0")}
+    raw = {
+        "fileIdHighBits": -1,
+        "fileIdLowBits": -1,
+        "fileIndex": -1,
+        "fileId": "00000001-any",
+        "fileIdEncoding": 1,
+    }
+    found = located(one_record({**PLACE, "partitionName": "p/q", **raw}))
+    assert found.by_key() == {"k": ("p/q", "00000001-any")}
+    assert file_id_of({**PLACE, "fileIndex": -1}) == "030081e8-85e2-4846-b52c-d6052c9ca539"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"fileIdEncoding": 2}, {"fileIdEncoding": 1}, {"fileIdHighBits": None}, {"fileIndex": None}, None],
+)
+def test_locations_that_say_nothing_are_corrupt(change):
+    with pytest.raises(CorruptFileError, match="'k'"):
+        located(one_record(None if change is None else {**PLACE, **change}))
 
 
 def test_a_record_without_a_place_is_damage():

@@ -79,6 +79,10 @@ class Located:
     doubted: pa.Array | None = None
     why: str = ""
 
+    def by_key(self) -> dict[str, Group]:
+        """File group of each key, of keys that are in one."""
+        return dict(zip(self.keys.to_pylist(), (self.groups[n] for n in self.group.tolist()), strict=True))
+
 
 class KeyLocator(Protocol):
     """Index of keys over all partitions; picklable, as tasks carry it."""

@@ -26,6 +26,7 @@ from hudi_index.metadata_table.index_records import (
     location_records,
     ranges_of,
 )
+from hudi_index.record_index import located
 
 
 def stored(partition, records):
@@ -239,6 +240,6 @@ def test_every_file_id_comes_back_as_it_is(file_id):
     if not file_id:
         assert records.column(2).to_pylist()[0]["fileIdEncoding"] == 1
         return
-    (batch,) = stored(k.RECORD_INDEX, records).combine_chunks().to_batches()
-    (found,) = r.locations(batch)
-    assert (found.key, found.partition, found.file_id, found.instant_ms) == ("k", "p", file_id, 7)
+    found = stored(k.RECORD_INDEX, records)
+    assert located(found).by_key() == {"k": ("p", file_id)}
+    assert found.to_pylist()[0][r.LOCATION]["instantTime"] == 7

@@ -7,7 +7,6 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from hudi_format.errors import CorruptFileError
 from hudi_index.metadata_table import records as r
 
 BOOLEAN, INT, LONG, FLOAT, DOUBLE, BYTES, STRING, DATE, DECIMAL = range(9)
@@ -117,12 +116,6 @@ def test_bounds_of_a_slice_are_those_of_its_rows():
 
 
 # Of a table of Apache Hudi 0.15.
-LOCATION = {
-    "partitionName": ".", "fileIdHighBits": 216315617792378950, "fileIdLowBits": -5391699336157682375,
-    "fileIndex": 0, "fileId": "", "instantTime": 1795237939082, "fileIdEncoding": 0, "position": None,
-}  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("nulls", "size", "kind", "doubted"),
     [
@@ -141,30 +134,6 @@ def test_bounds_may_lack_long_texts_and_what_stands_beside_nan(nulls, size, kind
 def batch(partition, kind, payload, key="k"):
     schema = r.schema_of(partition)
     return pa.RecordBatch.from_pylist([{"key": key, "type": kind, schema.names[2]: payload}], schema)
-
-
-def test_locations_are_file_groups():
-    (found,) = r.locations(batch("record_index", 5, LOCATION))
-    assert found == r.RecordLocation("k", "", "030081e8-85e2-4846-b52c-d6052c9ca539-0", 1795237939082, None)
-    raw = {
-        "fileIdHighBits": -1,
-        "fileIdLowBits": -1,
-        "fileIndex": -1,
-        "fileId": "00000001-any",
-        "fileIdEncoding": 1,
-    }
-    (found,) = r.locations(batch("record_index", 5, {**LOCATION, "partitionName": "p/q", **raw}))
-    assert (found.partition, found.file_id) == ("p/q", "00000001-any")
-    assert r.file_id_of({**LOCATION, "fileIndex": -1}) == "030081e8-85e2-4846-b52c-d6052c9ca539"
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"fileIdEncoding": 2}, {"fileIdEncoding": 1}, {"fileIdHighBits": None}, {"fileIndex": None}, None],
-)
-def test_locations_that_say_nothing_are_corrupt(change):
-    with pytest.raises(CorruptFileError, match="'k'"):
-        list(r.locations(batch("record_index", 5, None if change is None else {**LOCATION, **change})))
 
 
 def test_other_records_are_values():

@@ -291,23 +291,6 @@ class BloomFilterRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordLocation:
-    """File group of a record key.
-
-    Attributes:
-        partition: path of the data partition.
-        instant_ms: of the commit, in milliseconds; for people only, it depends on the writer's time zone.
-        position: row in the base file; None where it is not known.
-    """
-
-    key: str
-    partition: str
-    file_id: str
-    instant_ms: int | None
-    position: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class SecondaryEntry:
     """A value of an indexed column, and the key of a record that has it."""
 
@@ -325,23 +308,6 @@ def bloom_filters(records: pa.RecordBatch) -> Iterator[BloomFilterRecord]:
                 row["key"], found["type"] or "", found["bloomFilter"] or b"", found["timestamp"] or "",
                 bool(found["isDeleted"]),
             )  # fmt: skip
-
-
-def locations(records: pa.RecordBatch) -> Iterator[RecordLocation]:
-    """File groups of records of `record_index`.
-
-    Raises:
-        CorruptFileError: a record without a file group, or of an encoding that no release has.
-    """
-    for row in records.to_pylist():
-        found = row[LOCATION]
-        if found is None:
-            raise CorruptFileError(f"the record index has no location for the key {row['key']!r}")
-        partition = found["partitionName"]
-        yield RecordLocation(
-            row["key"], "" if partition in (None, k.NOT_PARTITIONED) else partition,
-            file_id_of(found, row["key"]), found["instantTime"], found["position"],
-        )  # fmt: skip
 
 
 def file_id_of(location: dict[str, Any], key: str = "") -> str:

@@ -48,6 +48,7 @@ from hudi_index.metadata_table.keys import (
     SECONDARY_INDEX,
 )
 from hudi_index.metadata_table.merger import STATS
+from hudi_index.record_index import located
 from hudi_timeline.file_system_view.bucket_files import fixed_values
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_table.expression_index import index_definitions, secondary_columns, source_bounds
@@ -491,16 +492,16 @@ def _outside(table: MetadataTable, slices: Sequence[FileSlice], keys: pa.Array, 
     Args:
         named: the index that the keys come from.
     """
-    found = [loc for b in table.lookup(RECORD_INDEX, keys).to_batches() for loc in r.locations(b)]
-    wanted = {(loc.partition, loc.file_id) for loc in found}
+    found = located(table.lookup(RECORD_INDEX, keys)).by_key()
+    wanted = set(found.values())
     if not table.is_current():
         return {}
     written = table.snapshot.written()
     replaced = written.replaced.keys() - written.newest.keys()
-    strange = [loc for loc in found if (loc.partition, loc.file_id) in replaced]
-    if strange:
+    strange = next((key for key, group in found.items() if group in replaced), None)
+    if strange is not None:
         raise CorruptFileError(
-            f"the record index has the key {strange[0].key!r} in {strange[0].file_id}, which was replaced",
+            f"the record index has the key {strange!r} in {found[strange][1]}, which was replaced",
             table=table.storage.uri,
         )
     return {f.path: named for s in slices if (s.partition, s.file_id) not in wanted for f in _files(s)}

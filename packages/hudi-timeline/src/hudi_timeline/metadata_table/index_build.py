@@ -29,6 +29,7 @@ from hudi_index.metadata_table.encoding import base_file_of
 from hudi_index.metadata_table.index_records import location_records, written_schema
 from hudi_index.metadata_table.keys import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
 from hudi_index.metadata_table.slice_records import ALL, read_slices
+from hudi_index.record_index import located
 from hudi_timeline import metadata_config
 from hudi_timeline.concurrency.own_files import create_own
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
@@ -296,12 +297,8 @@ def _missed_keys(
     number = [n for n, of in enumerate(found) for _ in range(len(of))]
     records = location_records(keys, pa.array(number, pa.int64()).to_numpy(), groups, 0)
     here = set(distinct.to_pylist())
-    stale = [
-        loc.key
-        for batch in _as_built(now, RECORD_INDEX).scan(RECORD_INDEX).to_batches()
-        for loc in r.locations(batch)
-        if (loc.partition, loc.file_id) in touched and loc.key not in here
-    ]
+    said = located(_as_built(now, RECORD_INDEX).scan(RECORD_INDEX)).by_key()
+    stale = [key for key, group in said.items() if group in touched and key not in here]
     return sharded_changes(
         own.slices([RECORD_INDEX]), RECORD_INDEX, records, pa.array(stale, pa.string())
     ), ""
@@ -322,7 +319,7 @@ def key_of_two_groups(now: TableSnapshot, built: pa.RecordBatch) -> str:
     table = _as_built(now, RECORD_INDEX)
     logs = [replace(s, base_file=None) for s in partition_slices(table._own, RECORD_INDEX)]
     written = read_slices(table.storage, ((s, ALL) for s in logs), table.scope, r.schema_of(RECORD_INDEX))
-    moved = {loc.key: (loc.partition, loc.file_id) for b in written.to_batches() for loc in r.locations(b)}
+    moved = located(written).by_key()
     if not moved:
         return ""
     known = built.filter(pc.is_in(built.column("key"), pa.array(list(moved), pa.string())))
