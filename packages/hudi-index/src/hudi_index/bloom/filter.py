@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,7 +33,6 @@ _JENKINS, _MURMUR = 0, 1
 _HEADER = struct.Struct(">iibi")  # version, hashes, hash type, bits
 _OLD_HEADER = struct.Struct(">ii")  # hashes, bits; Jenkins
 _GROWTH = struct.Struct(">iii")  # entries per row, entries in the last row, rows
-GROWTH_BYTES: Final = _GROWTH.size
 
 _MAX_BITS = 2**31 - 1
 # -log2 of the smallest positive double: no false positive rate asks for more hashes.
@@ -229,70 +229,82 @@ def parse_filter(text: str, type_code: str | None = None, *, max_entries: int = 
     data = _base64.decode(text.encode("utf-8", "replace"))
     if data is None:
         raise CorruptFileError("the bloom filter is not base64", offset=0)
+
+    def read(at: int, length: int) -> bytes:
+        _require(at <= len(data), "the bloom filter is cut off", len(data))
+        return data[at : at + length]
+
+    found = layout_of(read, type_code)
+    shape, last = found.shape, found.bases[-1]
+    _require(found.size <= len(data), f"{shape.bits} bits exceed the {len(data) - last} bytes left", last)
+    _require(found.size == len(data), "bytes follow the bloom filter", found.size)
+    rows = [np.frombuffer(data, np.uint8, shape.nbytes, base).copy() for base in found.bases]
     code = type_code or SIMPLE
-    if code not in (SIMPLE, DYNAMIC):
-        raise CorruptFileError(f"unknown bloom filter type {code!r}", offset=0)
-    shape, at = parse_header(data, 0)
+    most = 0 if code == SIMPLE else max_entries
+    return BloomFilter(code, shape, found.entries, found.count, most, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class FilterLayout:
+    """Layout of a serialised filter, in bytes.
+
+    Attributes:
+        entries, count: keys of a row, and in the newest one; 0 for SIMPLE.
+        bases: of each row, where its bits begin.
+        size: of the filter.
+    """
+
+    shape: Shape
+    entries: int
+    count: int
+    bases: list[int]
+    size: int
+
+
+def layout_of(read: Callable[[int, int], bytes], type_code: str | None) -> FilterLayout:
+    """Layout of a filter, by its headers.
+
+    Args:
+        read: gives bytes of the filter from a place on, so many or fewer at its end.
+        type_code: as of `parse_filter`.
+
+    Raises:
+        CorruptFileError: an unknown type, or headers that are none.
+    """
+    code = type_code or SIMPLE
+    _require(code in (SIMPLE, DYNAMIC), f"unknown bloom filter type {code!r}", 0)
+    shape, at = _parse_header(read, 0)
     if code == SIMPLE:
-        row, at = _parse_bits(data, at, shape)
-        _require(at == len(data), "bytes follow the bloom filter", at)
-        return BloomFilter(SIMPLE, shape, 0, 0, 0, [row])
-    entries, count, number = parse_growth(data, at)
-    at += _GROWTH.size
-    rows: list[np.ndarray] = []
-    while len(rows) < number:
-        begin = at
-        row_shape, at = parse_header(data, at)
-        _require(row_shape == shape, "a row's shape differs from the bloom filter's", begin)
-        row, at = _parse_bits(data, at, shape)
-        rows.append(row)
-    _require(at == len(data), "bytes follow the bloom filter", at)
-    return BloomFilter(DYNAMIC, shape, entries, count, max_entries, rows)
-
-
-def parse_growth(data: bytes, at: int) -> tuple[int, int, int]:
-    """Entries per row, entries in the newest row, and rows of a DYNAMIC_V0 filter.
-
-    Raises:
-        CorruptFileError: none of them, or fewer bytes.
-    """
-    _require(len(data) - at >= _GROWTH.size, "the bloom filter is cut off", at)
-    entries, count, number = _GROWTH.unpack_from(data, at)
+        return FilterLayout(shape, 0, 0, [at], at + shape.nbytes)
+    growth = read(at, _GROWTH.size)
+    _require(len(growth) == _GROWTH.size, "the bloom filter is cut off", at)
+    entries, count, number = _GROWTH.unpack(growth)
     _require(entries > 0 and count >= 0 and number > 0, "a bloom filter without rows or entries", at)
-    return entries, count, number
+    at += _GROWTH.size
+    bases: list[int] = []
+    while len(bases) < number:
+        row_shape, base = _parse_header(read, at)
+        _require(row_shape == shape, "a row's shape differs from the bloom filter's", at)
+        bases.append(base)
+        at = base + shape.nbytes
+    return FilterLayout(shape, entries, count, bases, at)
 
 
-def parse_header(data: bytes, at: int) -> tuple[Shape, int]:
-    """Shape of a filter or of one of its rows, and the offset of its bits or growth.
-
-    Raises:
-        CorruptFileError: no header.
-    """
-    size, murmur = _OLD_HEADER.size, False
-    if len(data) - at < size:
-        raise CorruptFileError("the bloom filter is cut off", offset=at)
-    hashes, bits = _OLD_HEADER.unpack_from(data, at)
+def _parse_header(read: Callable[[int, int], bytes], at: int) -> tuple[Shape, int]:
+    """Shape of a filter or of one of its rows, and the offset of its bits or growth."""
+    data, size, murmur = read(at, _HEADER.size), _OLD_HEADER.size, False
+    _require(len(data) >= size, "the bloom filter is cut off", at)
+    hashes, bits = _OLD_HEADER.unpack_from(data)
     if hashes <= 0:
-        if hashes != _VERSION:
-            raise CorruptFileError(f"bloom filter version {hashes} is unknown", offset=at)
+        _require(hashes == _VERSION, f"bloom filter version {hashes} is unknown", at)
         size = _HEADER.size
-        if len(data) - at < size:
-            raise CorruptFileError("the bloom filter is cut off", offset=at)
-        _, hashes, kind, bits = _HEADER.unpack_from(data, at)
-        if kind not in (_JENKINS, _MURMUR):
-            raise CorruptFileError(f"hash function {kind} is unknown", offset=at + 8)
+        _require(len(data) == size, "the bloom filter is cut off", at)
+        _, hashes, kind, bits = _HEADER.unpack(data)
+        _require(kind in (_JENKINS, _MURMUR), f"hash function {kind} is unknown", at + 8)
         murmur = kind == _MURMUR
-    if not 0 < hashes <= _MAX_HASHES:
-        raise CorruptFileError(f"{hashes} hashes per key", offset=at)
-    if bits <= 0:
-        raise CorruptFileError(f"a bloom filter of {bits} bits", offset=at)
+    _require(0 < hashes <= _MAX_HASHES, f"{hashes} hashes per key", at)
+    _require(bits > 0, f"a bloom filter of {bits} bits", at)
     return Shape(bits, hashes, murmur), at + size
-
-
-def _parse_bits(data: bytes, at: int, shape: Shape) -> tuple[np.ndarray, int]:
-    end = at + shape.nbytes
-    _require(end <= len(data), f"{shape.bits} bits exceed the {len(data) - at} bytes left", at)
-    return np.frombuffer(data, dtype=np.uint8, count=shape.nbytes, offset=at).copy(), end
 
 
 def _require(condition: bool, message: str, offset: int) -> None:

@@ -8,6 +8,7 @@ worked out once for all filters: they do not depend on a filter's size, and smal
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -16,20 +17,12 @@ import pyarrow as pa
 from hudi_format.arrow.text_buffers import TextBuffers, one_text_array, text_buffers
 from hudi_format.errors import CorruptFileError
 from hudi_index.bloom import _base64, _filter
-from hudi_index.bloom.filter import (
-    DYNAMIC,
-    GROWTH_BYTES,
-    SIMPLE,
-    Shape,
-    parse_growth,
-    parse_header,
-)
+from hudi_index.bloom.filter import Shape, layout_of
 
 Rows: TypeAlias = np.ndarray
 
 # Hashes that are worked out ahead: in a filter at its rated fill a key that is not there passes one of 256 times.
 ROUNDS_AHEAD = 8
-_HEADER_BYTES = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,30 +49,14 @@ def filter_text(text: memoryview, type_code: str | None = None) -> FilterText:
     Raises:
         CorruptFileError: an unknown type, headers that are none, or a length that is not the filter's.
     """
-    code = type_code or SIMPLE
-    if code not in (SIMPLE, DYNAMIC):
-        raise CorruptFileError(f"unknown bloom filter type {code!r}", offset=0)
-    head = _decoded(text, 0, _HEADER_BYTES + GROWTH_BYTES)
-    shape, at = parse_header(head, 0)
-    if code == SIMPLE:
-        bases, end = [at], at + shape.nbytes
-    else:
-        _, _, number = parse_growth(head, at)
-        at += GROWTH_BYTES
-        bases = []
-        for _ in range(number):
-            row_shape, used = parse_header(_decoded(text, at, _HEADER_BYTES), 0)
-            if row_shape != shape:
-                raise CorruptFileError("a row's shape differs from the bloom filter's", offset=at)
-            bases.append(at + used)
-            at += used + shape.nbytes
-        end = at
+    found = layout_of(partial(_decoded, text), type_code)
+    end = found.size
     if len(text) != 4 * (-(-end // 3)):
         raise CorruptFileError(
             f"the bloom filter has {len(text)} base64 digits, but its {end} bytes need {4 * -(-end // 3)}",
             offset=end,
         )
-    return FilterText(text, shape, np.array(bases, dtype=np.int64))
+    return FilterText(text, found.shape, np.array(found.bases, dtype=np.int64))
 
 
 def _decoded(text: memoryview, start: int, length: int) -> bytes:
