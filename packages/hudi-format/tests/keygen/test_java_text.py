@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hudi_format.keygen.java_text import timestamp_texts
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.record_keys import partition_paths, record_keys
-from hudi_format.keygen.time_zones import UTC_ZONE
+from hudi_format.keygen.time_zones import zone
 from hudi_format.keygen.timestamp_based import (
     CONSISTENT,
 )  # fmt: skip
@@ -39,14 +39,14 @@ def test_consistent_timestamps_are_text_as_java_sql_timestamp_writes_it():
 
 def test_old_and_far_dates_follow_java_s_calendar():
     micros = longs(-62_135_596_800_000_000, -12_219_292_800_001_000, 253_402_300_800_000_000, -1, None)
-    assert timestamp_texts(micros, UTC_ZONE).to_pylist() == [
+    assert timestamp_texts(micros, zone("UTC")).to_pylist() == [
         "0001-01-03 00:00:00.0", "1582-10-04 23:59:59.999", "10000-01-01 00:00:00.0", "1970-01-01 00:00:00.0", None,
     ]  # fmt: skip
 
 
 @given(st.lists(st.integers(-12_219_292_800_000, 253_402_300_799_999), max_size=20))
 def test_consistent_timestamps_are_python_s_in_usual_years(millis):
-    made = timestamp_texts(longs(*(m * 1000 for m in millis)), UTC_ZONE).to_pylist()
+    made = timestamp_texts(longs(*(m * 1000 for m in millis)), zone("UTC")).to_pylist()
     for text, m in zip(made, millis, strict=True):
         moment = datetime.fromtimestamp(m // 1000, UTC)
         assert text == f"{moment:%Y-%m-%d %H:%M:%S}.{f'{m % 1000:03d}'.rstrip('0') or '0'}".rjust(

@@ -228,6 +228,11 @@ def with_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -
     return leaf(kind)
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is one of Arrow's layouts of text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
 def contains(kind: pa.DataType, test: Callable[[pa.DataType], bool]) -> bool:
     """Whether a type, or one inside of it, passes a test.
 

@@ -56,7 +56,11 @@ def timestamp_texts(micros: pa.Array, zone: Zone | None) -> pa.StringArray:
 
 def _text(local_ms: int) -> str:
     days, ms = divmod(local_ms, _DAY)
-    year, month, day = _julian(days) if local_ms < _GREGORIAN_MS else _gregorian(days)
+    if local_ms < _GREGORIAN_MS:
+        year, month, day = _julian(days)
+    else:
+        year, near = civil(days)
+        month, day = near.month, near.day
     shown = year if year > 0 else 1 - year
     clock = f"{ms // 3_600_000:02d}:{ms // 60_000 % 60:02d}:{ms // 1000 % 60:02d}"
     fraction = f"{ms % 1000:03d}".rstrip("0") or "0"
@@ -68,18 +72,7 @@ def _julian(days: int) -> tuple[int, int, int]:
     # A year that begins in March has its leap day last; 1461 days make four years.
     since = days + 719470  # since 1 March of the Julian year 0
     year, rest = divmod(4 * since + 3, 1461)
-    return _from_march(year, rest // 4)
-
-
-def _gregorian(days: int) -> tuple[int, int, int]:
-    since = days + 719468  # since 1 March of the year 0
-    era, of_era = divmod(since, 146_097)
-    in_era = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
-    rest = of_era - (365 * in_era + in_era // 4 - in_era // 100)
-    return _from_march(400 * era + in_era, rest)
-
-
-def _from_march(year: int, day_of_year: int) -> tuple[int, int, int]:
+    day_of_year = rest // 4
     month = (5 * day_of_year + 2) // 153
     day = day_of_year - (153 * month + 2) // 5 + 1
     return (year + 1, month - 9, day) if month >= 10 else (year, month + 3, day)
@@ -88,8 +81,9 @@ def _from_march(year: int, day_of_year: int) -> tuple[int, int, int]:
 # LocalDate.toString has four digits within these years, and a sign beyond.
 _FIRST_DAY = -719528  # 0000-01-01
 _LAST_DAY = 2932896  # 9999-12-31
-_DAY_2000 = 10957
-_ORDINAL_2000 = date(2000, 1, 1).toordinal()
+ORDINAL_1970, _ORDINAL_2000 = date(1970, 1, 1).toordinal(), date(2000, 1, 1).toordinal()
+CYCLE_DAYS, CYCLE_YEARS = 146_097, 400
+"""After which the calendar repeats."""
 
 
 def to_text(array: pa.Array | pa.ChunkedArray, *, zone: Zone | None = None) -> pa.StringArray:
@@ -146,12 +140,16 @@ def _dates(array: pa.Array) -> pa.Array:
 
 def _local_date(day: int) -> str:
     """LocalDate.toString for any day since 1970-01-01."""
-    # The calendar repeats every 400 years of 146,097 days: compute in 2000..2399.
-    cycles, rest = divmod(day - _DAY_2000, 146097)
-    moment = date.fromordinal(_ORDINAL_2000 + rest)
-    year = moment.year + 400 * cycles
+    year, moment = civil(day)
     sign = "-" if year < 0 else "+" if year > 9999 else ""
     return f"{sign}{abs(year):04d}-{moment.month:02d}-{moment.day:02d}"
+
+
+def civil(days: int) -> tuple[int, date]:
+    """Year of a day since 1970-01-01, and the same date in 2000..2399."""
+    cycles, rest = divmod(days + ORDINAL_1970 - _ORDINAL_2000, CYCLE_DAYS)
+    near = date.fromordinal(_ORDINAL_2000 + rest)
+    return near.year + CYCLE_YEARS * cycles, near
 
 
 def timestamp_micros(array: pa.Array) -> pa.Array:

@@ -13,6 +13,7 @@ from datetime import UTC, date, datetime
 from functools import lru_cache
 
 from hudi_format.errors import InvalidOptionError, UnsupportedError
+from hudi_format.keygen.java_text import CYCLE_DAYS, CYCLE_YEARS, ORDINAL_1970, civil
 
 DAY, HOUR, MINUTE, SECOND, MILLI = 86_400_000, 3_600_000, 60_000, 1000, 1
 
@@ -24,9 +25,6 @@ _NUMERIC = frozenset("CxyYdhHmsSeDwkK")
 _STEP = {
     "S": MILLI, "s": SECOND, "m": MINUTE, "H": HOUR, "k": HOUR, "K": HOUR, "h": HOUR, "a": HOUR,
 }  # fmt: skip
-_DAY_2000 = 10957
-_ORDINAL_2000 = date(2000, 1, 1).toordinal()
-_CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400  # the calendar repeats
 # A text without a year is one of that year, if it has a month or a day.
 _DEFAULT_YEAR = 2000
 _PIVOT_BEHIND = 30
@@ -120,16 +118,9 @@ class _Parts:
     moment: Moment
 
 
-def _civil(days: int) -> tuple[int, date]:
-    """Year of a day since 1970-01-01, and the same date in 2000..2399."""
-    cycles, rest = divmod(days - _DAY_2000, _CYCLE_DAYS)
-    near = date.fromordinal(_ORDINAL_2000 + rest)
-    return near.year + _CYCLE_YEARS * cycles, near
-
-
 def _parts(moment: Moment) -> _Parts:
     days, millis = divmod(moment.local_ms, DAY)
-    year, near = _civil(days)
+    year, near = civil(days)
     return _Parts(
         year, near.month, near.day, near.timetuple().tm_yday, near.isoweekday(), millis, moment
     )  # fmt: skip
@@ -137,7 +128,7 @@ def _parts(moment: Moment) -> _Parts:
 
 def _week(p: _Parts) -> tuple[int, int]:
     """Year and number of the ISO week."""
-    year, near = _civil(p.moment.local_ms // DAY)
+    year, near = civil(p.moment.local_ms // DAY)
     iso = near.isocalendar()
     return iso.year + year - near.year, iso.week
 
@@ -378,7 +369,7 @@ def _offset_ms(raw: str) -> int:
 def _assembled(v: dict[str, int]) -> Parsed:
     has_day = any(letter in v for letter in "MdDE")
     year = v.get("y", v.get("Y", _DEFAULT_YEAR if has_day else 1970))
-    cycles, near = divmod(year - 2000, _CYCLE_YEARS)
+    cycles, near = divmod(year - 2000, CYCLE_YEARS)
     day = date(2000 + near, 1, 1)
     if "D" in v:
         ordinal = day.toordinal() + _within(v["D"], 1, 366, "day of the year") - 1
@@ -389,7 +380,7 @@ def _assembled(v: dict[str, int]) -> Parsed:
         day = date(day.year, v.get("M", day.month), v.get("d", 1 if "M" in v else day.day))
     if "E" in v:
         day = date.fromordinal(day.toordinal() - day.isoweekday() + v["E"])
-    days = day.toordinal() - _ORDINAL_2000 + _DAY_2000 + cycles * _CYCLE_DAYS
+    days = day.toordinal() - ORDINAL_1970 + cycles * CYCLE_DAYS
     millis = _hours(v) * HOUR
     millis += (
         _within(v.get("m", 0), 0, 59, "minute") * MINUTE + _within(v.get("s", 0), 0, 59, "second") * SECOND

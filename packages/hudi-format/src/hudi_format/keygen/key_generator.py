@@ -5,6 +5,7 @@ Source: the key generators of Apache Hudi 0.15 and `HoodieSparkKeyGeneratorFacto
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -24,19 +25,12 @@ _CLASS_OF: dict[Kind, str] = {
     "CUSTOM": _PACKAGE + "CustomKeyGenerator",
     "GLOBAL_DELETE": _PACKAGE + "GlobalDeleteKeyGenerator",
 }
-_CLASSES: dict[str, Kind] = {
-    "SimpleKeyGenerator": "SIMPLE",
-    "SimpleAvroKeyGenerator": "SIMPLE",
-    "ComplexKeyGenerator": "COMPLEX",
-    "ComplexAvroKeyGenerator": "COMPLEX",
-    "NonpartitionedKeyGenerator": "NON_PARTITION",
-    "NonpartitionedAvroKeyGenerator": "NON_PARTITION",
-    "TimestampBasedKeyGenerator": "TIMESTAMP",
-    "TimestampBasedAvroKeyGenerator": "TIMESTAMP",
-    "CustomKeyGenerator": "CUSTOM",
-    "CustomAvroKeyGenerator": "CUSTOM",
-    "GlobalDeleteKeyGenerator": "GLOBAL_DELETE",
-    "GlobalAvroDeleteKeyGenerator": "GLOBAL_DELETE",
+# By class name and by name of KeyGeneratorType; there is one of each for Avro records.
+_KINDS: dict[str, Kind] = {
+    name: kind
+    for kind, full in _CLASS_OF.items()
+    for short in [full.removeprefix(_PACKAGE)]
+    for name in (short, re.sub("(Delete)?KeyGenerator$", r"Avro\g<0>", short), kind, f"{kind}_AVRO")
 }
 # Spark SQL's own wrapper stands for the generator that it wraps, or for the inferred one.
 _SQL = "SqlKeyGenerator"
@@ -85,7 +79,7 @@ class KeySpec:
         ):
             raise ConflictingOptionError(
                 f"{_CLASS_OF[self.kind].rpartition('.')[2]} takes one record key field and one partition field, not "
-                f"{_list(self.key_fields)} and {_list(self.partition_fields)}",
+                f"{listed(self.key_fields)} and {listed(self.partition_fields)}",
                 remedy=f"leave {CLASS_OPTION} out, or set it to ComplexKeyGenerator or CustomKeyGenerator (several "
                 "fields) or NonpartitionedKeyGenerator (no partition field).",
                 option=CLASS_OPTION,
@@ -197,8 +191,7 @@ def kind_of(name: str, option: str = CLASS_OPTION) -> Kind:
     Raises:
         UnsupportedError: a key generator that is not built.
     """
-    short = name.strip().rpartition(".")[2]
-    kind = _CLASSES.get(short) or _kinds_by_type().get(short.upper().removesuffix("_AVRO"))
+    kind = known_kind(name)
     if kind is None:
         raise UnsupportedError(
             f"key generator {name} is not supported",
@@ -210,14 +203,16 @@ def kind_of(name: str, option: str = CLASS_OPTION) -> Kind:
     return kind
 
 
+def known_kind(name: str) -> Kind | None:
+    """The same; None for a key generator that is not built."""
+    short = name.strip().rpartition(".")[2]
+    return _KINDS.get(short) or _KINDS.get(short.upper())
+
+
 def is_provided(class_name: str) -> bool:
     """Whether this library implements a key generator class (with package)."""
     package, _, short = class_name.strip().rpartition(".")
-    return (short in _CLASSES and package + "." == _PACKAGE) or short == _SQL
-
-
-def _kinds_by_type() -> dict[str, Kind]:
-    return {kind: kind for kind in _CLASS_OF}
+    return (short.endswith("KeyGenerator") and short in _KINDS and package + "." == _PACKAGE) or short == _SQL
 
 
 def _custom_fields(fields: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -235,5 +230,6 @@ def _custom_fields(fields: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, .
     return tuple(names), tuple(kinds)
 
 
-def _list(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """The names for a message."""
     return ", ".join(names) or "none"

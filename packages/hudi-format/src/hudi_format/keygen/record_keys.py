@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from hudi_format.arrow.arrays import one_array
 from hudi_format.errors import MissingColumnError, PartitionPathError, RecordKeyError, SchemaError
 from hudi_format.keygen.java_text import to_text
-from hudi_format.keygen.key_generator import KEY_OPTION, PARTITION_OPTION, SIMPLE, TIMESTAMP, KeySpec
+from hudi_format.keygen.key_generator import KEY_OPTION, PARTITION_OPTION, SIMPLE, TIMESTAMP, KeySpec, listed
 from hudi_format.keygen.partition_path import (
     HIVE_DEFAULT,
     check_safe,
@@ -105,7 +105,7 @@ def _refuse_absent(mask: np.ndarray | None, fields: Sequence[str]) -> None:
     if mask is None or not mask.any():
         return
     rows = np.flatnonzero(mask)
-    what = f"field {fields[0]!r} is" if len(fields) == 1 else f"fields {_list(fields)} are all"
+    what = f"field {fields[0]!r} is" if len(fields) == 1 else f"fields {listed(fields)} are all"
     raise RecordKeyError(
         f"record key {what} null or empty in {len(rows)} of {len(mask)} rows, first in row "
         + ", ".join(str(r) for r in rows[:_SHOWN]),
@@ -208,7 +208,7 @@ def _check(path: str, spec: KeySpec) -> None:
         check_safe(path)
     except PartitionPathError as e:
         raise PartitionPathError(
-            f"{e.message}; it comes from {_list(spec.partition_fields)}",
+            f"{e.message}; it comes from {listed(spec.partition_fields)}",
             remedy=e.remedy,
             column=",".join(spec.partition_fields),
             path=path,
@@ -251,10 +251,6 @@ def _column(batch: Batch, path: str, what: str, option: str) -> pa.Array:
         option=option,
         column=path,
     )
-
-
-def _list(names: Sequence[str]) -> str:
-    return ", ".join(names) or "none"
 
 
 __all__ = [

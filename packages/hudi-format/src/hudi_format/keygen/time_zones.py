@@ -66,9 +66,7 @@ class Zone:
         own = ZoneInfo(self.name)
         found = []
         for quarter in quarters.tolist():
-            ms = quarter * 900_000
-            if ms > _LAST_MS:
-                ms -= ((ms - _LAST_MS) // _CYCLE_MS + 1) * _CYCLE_MS
+            ms = _in_calendar(quarter * 900_000)
             moment = (_EPOCH + timedelta(milliseconds=ms)).astimezone(own)
             found.append((moment.utcoffset() or timedelta(0)) // timedelta(milliseconds=1))
         out[late] = np.array(found, dtype=np.int64)[places]
@@ -82,9 +80,7 @@ class Zone:
         """
         if self.fixed_ms is not None:
             return self.fixed_ms
-        near = max(local_ms, _FIRST_MS)
-        if near > _LAST_MS:
-            near -= ((near - _LAST_MS) // _CYCLE_MS + 1) * _CYCLE_MS
+        near = _in_calendar(max(local_ms, _FIRST_MS))
         naive = datetime(1970, 1, 1) + timedelta(milliseconds=near)
         zone = ZoneInfo(self.name)
         aware = naive.replace(tzinfo=zone)
@@ -94,7 +90,9 @@ class Zone:
         return near - (aware.astimezone(UTC) - _EPOCH) // timedelta(milliseconds=1)
 
 
-UTC_ZONE = Zone("UTC", 0)
+def _in_calendar(ms: int) -> int:
+    """The same time in a year that Python's calendar has: rules repeat with the calendar."""
+    return ms if ms <= _LAST_MS else ms - ((ms - _LAST_MS) // _CYCLE_MS + 1) * _CYCLE_MS
 
 
 @lru_cache(maxsize=64)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_format.arrow.arrays import is_text
 from hudi_format.errors import InvalidOptionError, PartitionPathError, SchemaError, UnsupportedError
 from hudi_format.keygen.java_text import timestamp_micros
 from hudi_format.keygen.joda_format import Moment, Parsed, Parser, parser, printer
@@ -180,16 +181,12 @@ def partition_texts(column: pa.Array, spec: TimeSpec, field: str) -> tuple[np.nd
     """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if _is_text(column.type):
+    if is_text(column.type):
         return _from_texts(column, spec, field)
     utc = _numbers(column, spec, field)
     place = zone(spec.output_zone) if spec.output_zone is not None else spec.local
     offsets = place.offsets(utc)
     return _printed(utc + offsets, offsets, [place.name] * len(utc), spec)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _printed(

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.arrow.arrays import one_array
+from hudi_format.arrow.arrays import is_text, one_array
 from hudi_format.arrow.text_buffers import TextBuffers, one_text_array, text_buffers
 from hudi_format.errors import SchemaError
 from hudi_format.keygen.record_keys import nested_column
@@ -210,7 +210,7 @@ def _family(kind: pa.DataType) -> str:
     for name, check in checks.items():
         if check(kind):
             return name
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if is_text(kind):
         return "text"
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return "bytes"

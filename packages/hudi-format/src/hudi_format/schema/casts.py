@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_format.arrow.arrays import is_text
 from hudi_format.arrow.sizes import size_of
 from hudi_format.errors import SchemaError
 from hudi_format.keygen.java_text import to_text
@@ -38,7 +39,6 @@ from hudi_format.schema.exact import (
     without_nulls,
 )
 from hudi_format.schema.extension_types import is_vector, numbers_of
-from hudi_format.schema.iso_texts import is_text
 
 Column: TypeAlias = pa.Array | pa.ChunkedArray
 

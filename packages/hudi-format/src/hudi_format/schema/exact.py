@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_format.arrow.arrays import is_text
 from hudi_format.schema.decimals import rescaled
-from hudi_format.schema.iso_texts import dates_of, is_text, lack_zones, moments_of
+from hudi_format.schema.iso_texts import dates_of, lack_zones, moments_of
 
 
 @dataclass(frozen=True, slots=True)

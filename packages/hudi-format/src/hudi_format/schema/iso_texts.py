@@ -21,11 +21,6 @@ _DIGITS = {"s": "{0}", "ms": "{1,3}", "us": "{1,6}", "ns": "{1,9}"}
 _MIDNIGHT = "[T ]00:00(:00([.]0+)?)?"
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """Whether a type is one of Arrow's layouts of text."""
-    return bool(pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind))
-
-
 def dates_of(texts: pa.Array) -> pa.Array:
     """Dates of texts: dates, or midnights without a zone.
 
@@ -84,4 +79,4 @@ def _all(texts: pa.Array, pattern: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py())
 
 
-__all__ = ["dates_of", "is_text", "lack_zones", "moments_of"]
+__all__ = ["dates_of", "lack_zones", "moments_of"]

@@ -16,28 +16,17 @@ import pyarrow.compute as pc
 
 from hudi_format.arrow.arrays import texts
 from hudi_format.errors import PartitionPathError
+from hudi_format.keygen.key_generator import known_kind
 from hudi_format.keygen.partition_path import STORE_COLUMN, split_values
 from hudi_format.schema.decimals import decimals_of
 from hudi_timeline.table_config import HIVE_STYLE, TableConfig
 
 PARTITION = "partition"
 
-_TIMESTAMP = {"TimestampBasedKeyGenerator", "TimestampBasedAvroKeyGenerator", "TIMESTAMP", "TIMESTAMP_AVRO"}
-_COPYING = {
-    *("SimpleKeyGenerator", "SimpleAvroKeyGenerator", "SIMPLE", "SIMPLE_AVRO"),
-    *("ComplexKeyGenerator", "ComplexAvroKeyGenerator", "COMPLEX", "COMPLEX_AVRO"),
-}
-_UNPARTITIONED = {
-    *("NonpartitionedKeyGenerator", "NonpartitionedAvroKeyGenerator", "NON_PARTITION", "NON_PARTITION_AVRO"),
-    *("GlobalDeleteKeyGenerator", "GlobalAvroDeleteKeyGenerator", "GLOBAL_DELETE", "GLOBAL_DELETE_AVRO"),
-}
-_CUSTOM = {"CustomKeyGenerator", "CustomAvroKeyGenerator", "CUSTOM", "CUSTOM_AVRO"}
-
 
 def path_type(config: TableConfig, declared: pa.DataType) -> pa.DataType:
     """Type of a partition column with values from the path."""
-    generator = (config.keygen_class or "").rpartition(".")[2]
-    if generator in _TIMESTAMP:
+    if known_kind(config.keygen_class or "") == "TIMESTAMP":
         return pa.string()  # the path holds a formatted date, whatever the column's own type is
     return declared
 
@@ -100,8 +89,8 @@ def copied_columns(config: TableConfig, schema: pa.Schema) -> tuple[PartitionCol
     where a global index left them in their partition as the column changed.  There the path counts, as in
     copy-on-write tables and in Apache Hudi 1.x; Apache Hudi 0.15 shows the files' value, and finds it by no filter.
     """
-    generator = (config.keygen_class or "").rpartition(".")[2]
-    found = partition_columns(config, schema, from_path=generator in _COPYING)
+    is_plain = known_kind(config.keygen_class or "") in ("SIMPLE", "COMPLEX")
+    found = partition_columns(config, schema, from_path=is_plain)
     is_bare = not config.hive_style and HIVE_STYLE in config.properties
     return tuple(
         c
@@ -122,21 +111,19 @@ def _may_format(config: TableConfig) -> bool:
 
     A custom one does, or one of the user's; of TimestampBasedKeyGenerator the form is the value.
     """
-    generator = (config.keygen_class or "").rpartition(".")[2]
-    return bool(generator) and generator not in _COPYING | _TIMESTAMP | _UNPARTITIONED
+    return bool(config.keygen_class) and known_kind(config.keygen_class or "") in (None, "CUSTOM")
 
 
 def _never_of_paths(config: TableConfig) -> set[str]:
     """Partition columns that Apache Hudi 1.x reads from files: formatted times."""
-    # A class of the user's may stand there, which only its writers need.
-    generator = (config.keygen_class or "").rpartition(".")[2]
+    kind = known_kind(config.keygen_class or "")
     if not config.version.files_tell_formatted_times:
         return set()
-    if generator in _TIMESTAMP:
+    if kind == "TIMESTAMP":
         return set(config.partition_fields)
-    if generator in _CUSTOM:
+    if kind == "CUSTOM":
         kinds = zip(config.partition_fields, config.partition_kinds, strict=True)
-        return {name for name, kind in kinds if kind in ("", "TIMESTAMP")}
+        return {name for name, of in kinds if of in ("", "TIMESTAMP")}
     return set()
 
 

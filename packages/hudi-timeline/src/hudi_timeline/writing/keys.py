@@ -9,6 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.types as pt
 
+from hudi_format.arrow.arrays import is_text
 from hudi_format.errors import ConflictingOptionError, MissingColumnError, MissingFileError, SchemaError
 from hudi_format.keygen.key_generator import KEY_OPTION, SIMPLE, KeySpec
 from hudi_format.keygen.partition_path import read_otherwise, split_values
@@ -335,7 +336,7 @@ def check_compared(rule: MergeRule, ordering: str | None, schema: pa.Schema) -> 
     """
     payloads.check_compared(rule, (ordering,) if ordering else ())
     kind = type_of(schema, rule.compared) if rule.compared else None
-    allowed = (pt.is_string, pt.is_large_string, pt.is_string_view) if rule.sequence else _NUMBERS
+    allowed = (is_text,) if rule.sequence else _NUMBERS
     if kind is None or pt.is_null(kind) or any(check(kind) for check in allowed):
         return
     wanted = "text such as 10.254 (file and position)" if rule.sequence else "a number"
