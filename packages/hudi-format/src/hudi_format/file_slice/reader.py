@@ -441,7 +441,6 @@ def merged_rows(
     committed: Mapping[str, Sequence[CommittedRange]] | None = None,
     filter: RowGroupFilter | None = None,
     batch_rows: int = BATCH_ROWS,
-    counted: Callable[[MergeCounts], None] | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a slice, base file and logs merged, part by part.
 
@@ -451,7 +450,6 @@ def merged_rows(
         committed: as of `LogRecords`.
         filter: of what is made of the rows: row groups of the base file are left out that by their statistics have no
             row that it keeps, where no record of the logs needs their rows.
-        counted: is given the counts, which are complete after the last part.
 
     Raises:
         as `LogRecords`; MissingFileError, CorruptFileError of the base file too.
@@ -461,8 +459,6 @@ def merged_rows(
     handed_on = merge.handed_on(base.schema)
     again = functools.partial(stored_rows, keys_of(base, merge), handed_on, filter, batch_rows)
     with log_records(base, logs, merge, committed) as records:
-        if counted is not None:
-            counted(records.counts)
         rows = stored_rows(base, handed_on, filter, batch_rows)
         yield from over_base(records, base, rows, again, records.merged)
         yield from records.rest()
@@ -485,7 +481,11 @@ def merged_by_group(
     committed: Mapping[str, Sequence[CommittedRange]] | None = None,
     counted: Callable[[MergeCounts], None] | None = None,
 ) -> Iterator[MergedPart]:
-    """The rows of `merged_rows`, by row group of the base file; arguments and errors as there."""
+    """The rows of `merged_rows`, by row group of the base file; arguments and errors as there.
+
+    Args:
+        counted: is given the counts, which are complete after the last part.
+    """
     handed_on = merge.handed_on(base.schema)
     again = functools.partial(stored_rows, keys_of(base, merge), handed_on, None, BATCH_ROWS)
     group = -1

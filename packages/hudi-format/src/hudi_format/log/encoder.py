@@ -214,18 +214,16 @@ _TYPES = {
 _STEP_BYTES = 32 << 20
 
 
-def block_type(chosen: str | None, base_file_format: str = "PARQUET") -> BlockType:
+def block_type(chosen: str | None) -> BlockType:
     """Type of data blocks for the option's value, in any case.
 
     Args:
-        chosen: the option; None and "" leave it to the format of the base files: HFile beside HFiles, else Avro.
+        chosen: the option; None and "" are Apache Hudi's default beside Parquet and ORC, Avro.
 
     Raises:
         OptionError: no such type.
     """
-    if not chosen:
-        return BlockType.HFILE_DATA if base_file_format.upper() == "HFILE" else BlockType.AVRO_DATA
-    kind = _TYPES.get(chosen.lower())
+    kind = _TYPES.get((chosen or "avro").lower())
     if kind is None:
         raise OptionError(
             f"{BLOCK_FORMAT} is {chosen!r}", remedy=f"use one of {', '.join(_TYPES)}.", option=BLOCK_FORMAT
@@ -234,7 +232,7 @@ def block_type(chosen: str | None, base_file_format: str = "PARQUET") -> BlockTy
 
 
 def contents(
-    rows: pa.Table, kind: BlockType, schema: str, *, most: int, codec: str = "gzip", key: str = RECORD_KEY
+    rows: pa.Table, kind: BlockType, schema: str, *, most: int, codec: str = "gzip"
 ) -> Iterator[pa.Buffer | bytes | memoryview]:
     """Contents of blocks with these rows, in order; in an HFile, in key order.
 
@@ -244,7 +242,6 @@ def contents(
         schema: Avro schema of the block, JSON text.
         most: bytes of a content, about.
         codec: of Parquet pages.
-        key: column that an HFile is sorted by.
 
     Raises:
         SchemaError: a value that does not fit the schema.
@@ -264,7 +261,7 @@ def contents(
         piece = rows.slice(start, count)
         (batch,) = piece.combine_chunks().to_batches()
         if kind is BlockType.HFILE_DATA:
-            yield _hfile(batch, encoder, schema, key)
+            yield _hfile(batch, encoder, schema)
         else:
             data, offsets = encoder.encode(batch)
             yield from avro_contents(data, offsets, most)
@@ -286,11 +283,13 @@ def avro_contents(data: Any, offsets: npt.NDArray[np.int64], most: int) -> Itera
         first = last
 
 
-def _hfile(batch: pa.RecordBatch, encoder: Encoder, schema: str, key: str) -> bytes:
-    if key not in batch.schema.names:
-        raise MissingColumnError(f"an HFile is sorted by {key}, which the rows lack", column=key)
+def _hfile(batch: pa.RecordBatch, encoder: Encoder, schema: str) -> bytes:
+    if RECORD_KEY not in batch.schema.names:
+        raise MissingColumnError(
+            f"an HFile is sorted by {RECORD_KEY}, which the rows lack", column=RECORD_KEY
+        )
     # HFiles order keys by their bytes; the later one of two equal keys comes after the other.
-    keys = batch.column(key).cast(pa.large_binary())
+    keys = batch.column(RECORD_KEY).cast(pa.large_binary())
     data, offsets = encoder.encode(batch)
     values = pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), batch.num_rows, [None, pa.py_buffer(offsets), data]

@@ -281,21 +281,12 @@ class Footer:
         return self.entries.get(AVRO_SCHEMA)
 
 
-def open_parquet(
-    storage: Storage,
-    path: str,
-    *,
-    dictionary_columns: tuple[str, ...] = (),
-    size: int = -1,
-    arrow_types: bool = False,
-) -> pq.ParquetFile:
+def open_parquet(storage: Storage, path: str, *, arrow_types: bool = False) -> pq.ParquetFile:
     """Arrow's reader of a base file; the caller closes it.
 
     Arguments and errors as of `open_with_source`.
     """
-    return open_with_source(
-        storage, path, dictionary_columns=dictionary_columns, size=size, arrow_types=arrow_types
-    )[0]
+    return open_with_source(storage, path, arrow_types=arrow_types)[0]
 
 
 def open_with_source(

@@ -126,13 +126,12 @@ def iter_row_groups(
     columns: Sequence[str] | None = None,
     schema: pa.Schema | None = None,
     dictionary_columns: Sequence[str] = (),
-    use_threads: bool = False,
 ) -> Iterator[pa.Table]:
     """A base file by row group; arguments and errors as of `read_table`."""
     with _File(storage, path, schema, dictionary_columns) as file:
         wanted = file.wanted(columns)
         for group in range(file.num_row_groups):
-            yield file.finish(file.read(group, wanted, use_threads), wanted)
+            yield file.finish(file.read(group, wanted, False), wanted)
 
 
 def stored_chunks(

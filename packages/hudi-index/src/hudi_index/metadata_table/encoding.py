@@ -107,14 +107,11 @@ def base_file_of(records: pa.RecordBatch | pa.Table) -> bytes:
     return hfile_of(records, filtered=_LOCATION in records.schema.names)
 
 
-def hfile_of(
-    records: pa.RecordBatch | pa.Table, *, unique: bool = True, level: int = FOR_LONG, filtered: bool = False
-) -> bytes:
+def hfile_of(records: pa.RecordBatch | pa.Table, *, level: int = FOR_LONG, filtered: bool = False) -> bytes:
     """A whole HFile of records, each with its key in the entry and an empty one in the value.
 
     Args:
         records: a column `key`, and further columns of a record; what is missing is null.
-        unique: refuse a key that is there twice, as in base files.
         level: of zlib's compression.
         filtered: with a bloom filter of the keys and their range.
 
@@ -131,7 +128,7 @@ def hfile_of(
     encoder = _encoder(blanked.schema)
     out = io.BytesIO()
     is_random = _BLOOM in table.schema.names
-    writer = HFileWriter(out, schema=stored_schema(), unique=unique, level=level, is_random=is_random)
+    writer = HFileWriter(out, schema=stored_schema(), level=level, is_random=is_random)
     if table.num_rows:
         (batch,) = blanked.take(order).combine_chunks().to_batches()
         data, offsets = encoder.encode(batch)
