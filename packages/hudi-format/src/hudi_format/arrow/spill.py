@@ -15,7 +15,6 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from types import TracebackType
 from typing import IO
 
 import numpy as np
@@ -187,9 +186,7 @@ class SpillFile:
     def __enter__(self) -> SpillFile:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -12,7 +12,6 @@ import functools
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 
 import numpy as np
 import pyarrow as pa
@@ -346,9 +345,7 @@ class LogRecords:
     def __enter__(self) -> LogRecords:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -476,6 +476,16 @@ class Chains:
         base = size
         pool.append(entries.rows)
         size += entries.rows.num_rows
+
+        def put(rows: np.ndarray, made: Merged) -> None:
+            """Let rows that were made stand for some."""
+            nonlocal size
+            at[rows] = size + np.arange(len(rows))
+            pool.append(made.rows)
+            size += len(rows)
+            if made.deleted is not None:
+                alive[rows] = ~made.deleted.to_numpy(zero_copy_only=False)
+
         for turn in range(int(counts.max()) if n else 0):
             active = np.flatnonzero(counts > turn)
             records = starts[active] + turn
@@ -491,24 +501,14 @@ class Chains:
                 fresh = fresh[unknown]
                 new = pa.array(records[~meets][unknown])
                 keys = one_array(entries.keys.take(new))
-                made = self.custom.inserted(entries.rows.take(new), keys, self.ordering)
-                at[fresh] = size + np.arange(len(fresh))
-                pool.append(made.rows)
-                size += len(fresh)
-                if made.deleted is not None:
-                    alive[fresh] = ~made.deleted.to_numpy(zero_copy_only=False)
+                put(fresh, self.custom.inserted(entries.rows.take(new), keys, self.ordering))
             pairs, later = active[meets], records[meets]
             if not len(pairs):
                 continue
             old = pa.concat_tables(pool).take(pa.array(at[pairs]))
             picked = pa.array(later)
             keys = one_array(entries.keys.take(picked))
-            merged = self.custom.merge(old, entries.rows.take(picked), keys, self.ordering)
-            at[pairs] = size + np.arange(len(pairs))
-            pool.append(merged.rows)
-            size += len(pairs)
-            if merged.deleted is not None:
-                alive[pairs] = ~merged.deleted.to_numpy(zero_copy_only=False)
+            put(pairs, self.custom.merge(old, entries.rows.take(picked), keys, self.ordering))
         if size == base + entries.rows.num_rows and stored is None and np.array_equal(at, np.arange(size)):
             return entries.rows, alive
         at = np.where(alive, at, 0) if size else at
