@@ -8,12 +8,13 @@ below empty lists): Arrow reads it when it writes a stream, and so reads what is
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from hudi_format.arrow.sizes import offset_width
 from hudi_format.errors import HudiError, SchemaError
 
 _REMEDY = "correct the code that produces the data; `validate(full=True)` of pyarrow reports "
@@ -28,9 +29,9 @@ def checked_table(table: pa.Table) -> pa.Table:
     """
     for number, column in enumerate(table.columns):
         field = table.schema.field(number)
-        checked = [_checked(chunk, field.name) for chunk in column.chunks]
-        if any(_needs(c) or c is not chunk for c, chunk in zip(checked, column.chunks, strict=True)):
-            chunks = [_whole(c) if _needs(c) else c for c in checked]
+        given = column.chunks
+        chunks = [_whole(_checked(chunk, field.name)) for chunk in given]
+        if any(c is not chunk for c, chunk in zip(chunks, given, strict=True)):
             table = table.set_column(number, field, pa.chunked_array(chunks, type=field.type))
     return table
 
@@ -56,10 +57,7 @@ def checked_reader(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
             if batch.schema.names != schema.names or batch.schema.types != schema.types:
                 raise other_columns(number, batch.schema, schema)
             number += 1
-            columns = [_checked(c, f.name) for f, c in zip(batch.schema, batch.columns, strict=True)]
-            if any(c is not given for c, given in zip(columns, batch.columns, strict=True)):
-                batch = pa.RecordBatch.from_arrays(columns, schema=batch.schema)
-            yield whole_batch(batch)
+            yield _with_columns(batch, lambda column, name: _whole(_checked(column, name)))
 
     return pa.RecordBatchReader.from_batches(schema, batches())
 
@@ -106,9 +104,14 @@ def other_columns(number: int, given: pa.Schema, expected: pa.Schema) -> SchemaE
 
 def whole_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with missing offset buffers of empty arrays added, at every depth."""
-    if not any(_needs(c) for c in batch.columns):
+    return _with_columns(batch, lambda column, name: _whole(column))
+
+
+def _with_columns(batch: pa.RecordBatch, make: Callable[[pa.Array, str], pa.Array]) -> pa.RecordBatch:
+    given = batch.columns
+    columns = [make(c, name) for c, name in zip(given, batch.schema.names, strict=True)]
+    if all(c is before for c, before in zip(columns, given, strict=True)):
         return batch
-    columns = [_whole(c) if _needs(c) else c for c in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
@@ -188,31 +191,22 @@ def _needs(array: pa.Array) -> bool:
 
 
 def _lacks_offset(array: pa.Array) -> bool:
-    kind = array.type
-    if pt.is_large_string(kind) or pt.is_large_binary(kind) or pt.is_large_list(kind):
-        wide = 8
-    elif (
-        pt.is_string(kind)
-        or pt.is_list(kind)
-        or pt.is_map(kind)
-        or (pt.is_binary(kind) and not pt.is_fixed_size_binary(kind))
-    ):
-        wide = 4
-    else:
+    wide = offset_width(array.type)
+    if not wide:
         return False
     offsets = array.buffers()[1]
     return offsets is None or offsets.size < (array.offset + 1) * wide
 
 
 def _whole(array: pa.Array) -> pa.Array:
-    """The array rebuilt with the missing offset buffers."""
+    """The array with its missing offset buffers; the same where none is missing."""
     kind, rows = array.type, len(array)
+    if not _needs(array):
+        return array
     if isinstance(array, pa.ExtensionArray):
         return pa.ExtensionArray.from_storage(kind, _whole(array.storage))
     if not rows:
         return _none(kind)
-    if not _needs(array):
-        return array
     if pt.is_dictionary(kind):
         return pa.DictionaryArray.from_arrays(array.indices, _whole(array.dictionary), ordered=kind.ordered)
     if pt.is_struct(kind):

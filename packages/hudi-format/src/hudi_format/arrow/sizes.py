@@ -48,7 +48,7 @@ def _size(array: pa.Array) -> int:
         each = kind.list_size
         return size + _size(_span(array.values, array.offset * each, (array.offset + rows) * each))
     if pt.is_list(kind) or pt.is_map(kind) or pt.is_large_list(kind):
-        wide = 8 if pt.is_large_list(kind) else 4
+        wide = offset_width(kind)
         start, end = _ends(buffers[1], wide, array.offset, rows)
         children = (array.keys, array.items) if pt.is_map(kind) else (array.values,)
         return size + rows * wide + sum(_size(_span(c, start, end)) for c in children)
@@ -65,18 +65,19 @@ def _flat(array: pa.Array, kind: pa.DataType, rows: int) -> int:
     """Size of texts, or of values of a fixed width."""
     buffers = array.buffers()
     size = 0 if buffers[0] is None else -(-rows // 8)
-    if pt.is_primitive(kind) or not _has_offsets(kind):
+    wide = offset_width(kind)
+    if not wide:
         return size + -(-rows * int(kind.bit_width) // 8)
-    wide = 8 if pt.is_large_string(kind) or pt.is_large_binary(kind) else 4
     start, end = _ends(buffers[1], wide, array.offset, rows)
     there = buffers[2].size if buffers[2] is not None else 0
     return size + rows * wide + max(0, min(end, there) - min(start, there))
 
 
-def _has_offsets(kind: pa.DataType) -> bool:
-    if pt.is_string(kind) or pt.is_large_string(kind) or pt.is_large_binary(kind):
-        return True
-    return bool(pt.is_binary(kind) and not pt.is_fixed_size_binary(kind))
+def offset_width(kind: pa.DataType) -> int:
+    """Bytes of each offset of texts, bytes, lists or maps; 0 for types that have none."""
+    if pt.is_large_string(kind) or pt.is_large_binary(kind) or pt.is_large_list(kind):
+        return 8
+    return 4 if pt.is_string(kind) or pt.is_binary(kind) or pt.is_list(kind) or pt.is_map(kind) else 0
 
 
 def _ends(offsets: pa.Buffer | None, wide: int, first: int, rows: int) -> tuple[int, int]:

@@ -106,13 +106,9 @@ class Encoder:
 
 def _guess(batch: pa.RecordBatch) -> int:
     """Estimated size of the encoded records, to avoid growing the buffer."""
-    try:
-        size = size_of(batch)
-    except pa.ArrowTypeError:  # views, in Arrow before 22
-        size = 0
     rows: int = batch.num_rows
     columns: int = batch.num_columns
-    return size + rows * max(columns, 1)
+    return size_of(batch) + rows * max(columns, 1)
 
 
 def _compiled(

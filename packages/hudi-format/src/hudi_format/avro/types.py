@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from hudi_format.errors import CorruptFileError
-from hudi_format.schema.avro import leaf_type, schema_json
+from hudi_format.schema.avro import full_name, leaf_type, qualified, record_fields, record_node, schema_json
 
 Json: TypeAlias = Any
 
@@ -92,10 +92,7 @@ def parse(schema: str | Mapping[str, Json]) -> AvroType:
     Raises:
         CorruptFileError: no Avro schema, or not that of a record.
     """
-    root = schema_json(schema) if isinstance(schema, str) else schema
-    root = root[0] if isinstance(root, list) and len(root) == 1 else root
-    if not isinstance(root, Mapping) or root.get("type") not in ("record", "error"):
-        raise CorruptFileError("not the Avro schema of a record")
+    root = record_node(schema_json(schema) if isinstance(schema, str) else schema)
     parser = _Parser()
     found = parser.type(root, "", "", 0)
     _measure(parser.all)
@@ -143,8 +140,7 @@ class _Parser:
     def _by_name(self, name: str, namespace: str, path: str) -> AvroType:
         if name in PRIMITIVES:
             return self._new(name, {"type": name})
-        full = name if "." in name or not namespace else f"{namespace}.{name}"
-        found = self._named.get(full) or self._named.get(name)
+        found = self._named.get(qualified(name, namespace)) or self._named.get(name)
         if found is None:
             raise CorruptFileError(f"an undefined Avro type {name!r} ({path})")
         return found
@@ -160,7 +156,7 @@ class _Parser:
 
     def _flat_named(self, kind: str, node: Mapping[str, Json], namespace: str, path: str) -> AvroType:
         out = self._new(kind, node)
-        self._named[_full_name(node, namespace, path)[0]] = out
+        self._named[full_name(node, namespace, path)[0]] = out
         if kind == "enum":
             symbols, default = node.get("symbols"), node.get("default")
             if (
@@ -177,36 +173,17 @@ class _Parser:
         return out
 
     def _record(self, node: Mapping[str, Json], namespace: str, path: str, depth: int) -> AvroType:
-        full, inner = _full_name(node, namespace, path)
+        full, inner = full_name(node, namespace, path)
         out = self._new("record", node)
         self._named[full] = out
-        fields = node.get("fields")
-        if not isinstance(fields, list):
-            raise CorruptFileError(f"an Avro record without a list of fields ({path or full})")
-        names = set()
-        for f in fields:
-            if not isinstance(f, Mapping) or not isinstance(f.get("name"), str) or "type" not in f:
-                raise CorruptFileError(f"an Avro field without a name or a type ({path or full})")
+        for f in record_fields(node, path or full):
             name = f["name"]
-            if name in names:
-                raise CorruptFileError(f"an Avro record with two fields {name} ({path or full})")
-            names.add(name)
             aliases = f.get("aliases") or []
             if not isinstance(aliases, list) or not all(isinstance(a, str) for a in aliases):
                 raise CorruptFileError(f"an Avro field with unusable aliases ({path or full})")
             kind = self.type(f["type"], inner, f"{path}.{name}" if path else name, depth + 1)
             out.fields.append(AvroField(name, kind, tuple(aliases), f.get("default", MISSING)))
         return out
-
-
-def _full_name(node: Mapping[str, Json], namespace: str, path: str) -> tuple[str, str]:
-    """Full name of a named type, and the namespace of its members."""
-    name, own = node.get("name"), node.get("namespace", namespace)
-    if not isinstance(name, str) or not isinstance(own, str):
-        raise CorruptFileError(f"an Avro {node.get('type')} without a name ({path})")
-    if "." in name:
-        return name, name.rpartition(".")[0]
-    return (f"{own}.{name}" if own else name), own
 
 
 _EXACT = {"null": 0, "boolean": 1, "float": 4, "double": 8}

@@ -161,10 +161,7 @@ def from_avro(text: str, *, times_as_numbers: bool = False) -> pa.Schema:
 
 
 def _schema_of(text: str, times_as_numbers: bool) -> pa.Schema:
-    root = schema_json(text)
-    root = root[0] if isinstance(root, list) and len(root) == 1 else root
-    if not isinstance(root, dict) or root.get("type") not in ("record", "error"):
-        raise CorruptFileError("not the Avro schema of a record")
+    root = record_node(schema_json(text))
     try:
         kind = _Reader(times_as_numbers).record(root, "", "")
     except RecursionError as e:
@@ -189,6 +186,40 @@ def schema_json(text: str) -> Json:
         raise CorruptFileError(f"not an Avro schema: {e}") from e
 
 
+def record_node(root: Json) -> Mapping[str, Json]:
+    """A schema's JSON, which is that of a record.
+
+    Raises:
+        CorruptFileError: of another type.
+    """
+    root = root[0] if isinstance(root, list) and len(root) == 1 else root
+    if not isinstance(root, Mapping) or root.get("type") not in ("record", "error"):
+        raise CorruptFileError("not the Avro schema of a record")
+    return root
+
+
+def record_fields(node: Mapping[str, Json], where: str) -> list[Mapping[str, Json]]:
+    """The fields in a record's JSON, each with a name of its own and a type.
+
+    Args:
+        where: the record's place, for messages.
+
+    Raises:
+        CorruptFileError: others.
+    """
+    fields = node.get("fields")
+    if not isinstance(fields, list):
+        raise CorruptFileError(f"an Avro record without a list of fields ({where})")
+    names = set()
+    for f in fields:
+        if not isinstance(f, Mapping) or not isinstance(f.get("name"), str) or "type" not in f:
+            raise CorruptFileError(f"an Avro field without a name or a type ({where})")
+        if f["name"] in names:
+            raise CorruptFileError(f"an Avro record with two fields {f['name']} ({where})")
+        names.add(f["name"])
+    return fields
+
+
 class _Reader:
     """Converts one schema's JSON to Arrow types; remembers its named types."""
 
@@ -201,25 +232,17 @@ class _Reader:
         self._level = self._deepest = 0
 
     def record(self, node: Mapping[str, Json], namespace: str, path: str) -> pa.StructType:
-        full, inner = _full_name(node, namespace, path)
+        full, inner = full_name(node, namespace, path)
         self._named[full] = None
         before, deepest, self._deepest = self._count, self._deepest, self._level
-        fields = node.get("fields")
-        if not isinstance(fields, list):
-            raise CorruptFileError(f"an Avro record without a list of fields ({path or full})")
-        out: dict[str, pa.Field] = {}
-        for f in fields:
-            if not isinstance(f, dict) or not isinstance(f.get("name"), str) or "type" not in f:
-                raise CorruptFileError(f"an Avro field without a name or a type ({path or full})")
+        out: list[pa.Field] = []
+        for f in record_fields(node, path or full):
             name = f["name"]
-            if name in out:
-                raise CorruptFileError(f"an Avro record with two fields {name} ({path or full})")
             kind, nullable = self._optional(f["type"], inner, f"{path}.{name}" if path else name)
-            out[name] = pa.field(name, kind, nullable)
             # Of the table's own columns null is given where a file lacks one; within records null may not be allowed.
-            if path and not nullable and f.get("default") is not None:
-                out[name] = out[name].with_metadata({DEFAULT: json.dumps(f["default"])})
-        struct = pa.struct(list(out.values()))
+            kept = path and not nullable and f.get("default") is not None
+            out.append(pa.field(name, kind, nullable, {DEFAULT: json.dumps(f["default"])} if kept else None))
+        struct = pa.struct(out)
         self._named[full] = struct
         self._sizes[full] = self._count - before
         self._heights[full] = self._deepest - self._level
@@ -277,11 +300,11 @@ class _Reader:
             inner, nullable = self._optional(node.get("values"), namespace, f"{path}.value")
             return pa.map_(pa.string(), pa.field("value", inner, nullable))
         if kind == "enum":
-            self._named[_full_name(node, namespace, path)[0]] = pa.string()
+            self._named[full_name(node, namespace, path)[0]] = pa.string()
             return pa.string()
         if kind == "fixed":
             fixed = vector_type(node, path) or leaf_type(node, path)
-            self._named[_full_name(node, namespace, path)[0]] = fixed
+            self._named[full_name(node, namespace, path)[0]] = fixed
             return fixed
         if not isinstance(kind, str):
             raise CorruptFileError(f"an Avro type without a kind ({path})")
@@ -294,7 +317,7 @@ class _Reader:
             return PRIMITIVES[name]
         if name == "null":
             raise SchemaError(f"column {path} has Avro's type null, which cannot be a column", column=path)
-        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        full = qualified(name, namespace)
         if full not in self._named:
             full = name
         if full not in self._named:
@@ -360,15 +383,22 @@ def leaf_type(node: Mapping[str, Json], path: str, *, wide: bool = False) -> pa.
     return PRIMITIVES[kind]
 
 
-def _full_name(node: Mapping[str, Json], namespace: str, path: str) -> tuple[str, str]:
-    """Full name of a named type, and the namespace of its members."""
+def full_name(node: Mapping[str, Json], namespace: str, path: str) -> tuple[str, str]:
+    """Full name of a named type, and the namespace of its members.
+
+    Raises:
+        CorruptFileError: it has no name.
+    """
     name, own = node.get("name"), node.get("namespace", namespace)
     if not isinstance(name, str) or not isinstance(own, str):
         raise CorruptFileError(f"an Avro {node.get('type')} without a name ({path})")
-    if "." in name:
-        own = name.rpartition(".")[0]
-        return name, own
-    return (f"{own}.{name}" if own else name), own
+    full = qualified(name, own)
+    return full, full.rpartition(".")[0]
+
+
+def qualified(name: str, namespace: str) -> str:
+    """The full name of a name in a namespace."""
+    return name if "." in name or not namespace else f"{namespace}.{name}"
 
 
 def _decimal(node: Mapping[str, Json], path: str, wide: bool) -> pa.DataType:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from hudi_format._checks import loads
 from hudi_format.errors import CorruptFileError, SchemaError
-from hudi_format.schema.avro import from_avro, schema_json, union_number
+from hudi_format.schema.avro import from_avro, qualified, schema_json, union_number
 
 Json: TypeAlias = Any
 
@@ -141,7 +141,7 @@ class _Named:
         elif isinstance(node, dict):
             if node.get("type") in _NAMED:
                 space = _space(node, space)
-                self._known[_full(node["name"], space)] = (node, space)
+                self._known[qualified(node["name"], space)] = (node, space)
             for word in _INNER:
                 if not isinstance(node.get(word), str):
                     self._collect(node.get(word), space)
@@ -150,12 +150,12 @@ class _Named:
 
     def _whole(self, node: Json, space: str) -> Json:
         if isinstance(node, str):
-            full = next((n for n in (_full(node, space), node) if n in self._known), None)
+            full = next((n for n in (qualified(node, space), node) if n in self._known), None)
             return node if full is None else self._definition(full)
         if isinstance(node, list):
             return [self._whole(branch, space) for branch in node]
         if node.get("type") in _NAMED:
-            return self._definition(_full(node["name"], _space(node, space)))
+            return self._definition(qualified(node["name"], _space(node, space)))
         if node.get("type") in ("array", "map"):
             word = "items" if node["type"] == "array" else "values"
             return {**node, word: self._whole(node[word], space)}
@@ -177,10 +177,6 @@ def _space(node: Mapping[str, Json], space: str) -> str:
     """Namespace of a named type."""
     name: str = node["name"]
     return name.rpartition(".")[0] if "." in name else node.get("namespace", space)
-
-
-def _full(name: str, space: str) -> str:
-    return name if "." in name or not space else f"{space}.{name}"
 
 
 __all__ = ["number_unions", "schema_of_unions", "union_columns", "with_unions_of"]
