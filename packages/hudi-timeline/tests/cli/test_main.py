@@ -266,6 +266,25 @@ def test_history_is_followed(hudi, path, monkeypatch):
     assert second["rows_inserted"] == 1
 
 
+def test_a_commit_beside_the_first_look_is_followed_too(hudi, path, monkeypatch):
+    looks, show = [], cli._show_commits
+
+    def shown(rows, *how):
+        show(rows, *how)
+        if not looks:
+            HudiTable.open(path).upsert([{"id": "9", "p": "a", "v": 9}])
+
+    def wait(seconds):
+        looks.append(seconds)
+        if len(looks) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_show_commits", shown)
+    monkeypatch.setattr(cli, "sleep", wait)
+    _, out, _ = hudi("history", path, "--follow", "-o", "ndjson")
+    assert [json.loads(line)["rows_inserted"] for line in out.splitlines()] == [2, 1, 1]
+
+
 def test_the_package_runs_as_the_command(path):
     run = subprocess.run(
         [sys.executable, "-m", "hudi_timeline", "count", path], capture_output=True, text=True, check=True

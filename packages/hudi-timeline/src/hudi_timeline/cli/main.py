@@ -215,13 +215,13 @@ def history(
         raise typer.BadParameter("--follow prints lines: -o table or ndjson")
     first = True
     while True:
-        known = open_table(path, storage).history(limit or 10 if first else None)
-        new = [r for r in known.to_pylist()[::-1] if r["instant"] not in seen]
+        known = open_table(path, storage).history()
+        rows = known.to_pylist()
+        new = [r for r in rows[: limit or 10 if first else None][::-1] if r["instant"] not in seen]
         if first or new:
             _show_commits(pa.Table.from_pylist(new, known.schema), output, wide)
             sys.stdout.flush()
-        seen |= set(open_table(path, storage).history().column("instant").to_pylist()) if first else set()
-        seen.update(r["instant"] for r in new)
+        seen.update(r["instant"] for r in rows)
         first = False
         sleep(every)
 
