@@ -62,3 +62,4 @@ def test_findings_have_the_forms_of_every_other_list(table, path):
     plan = CliRunner().invoke(app, ["repair", str(path), "-o", "json"])
     assert json.loads(plan.stdout)["executed"] is False
     assert CliRunner().invoke(app, ["repair", str(path), "-o", "csv"]).exit_code == 2
+    assert CliRunner().invoke(app, ["repair", str(path), "--option", "hoodie.write.lock"]).exit_code == 2

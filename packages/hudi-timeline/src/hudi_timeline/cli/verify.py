@@ -20,6 +20,7 @@ from hudi_timeline.cli.output import (
     StorageOptions,
     json_text,
     open_table,
+    pairs,
     show_rows,
     table_storage,
     tell,
@@ -139,9 +140,14 @@ def repair(
     if output in (Format.ndjson, Format.csv):
         raise typer.BadParameter("a plan has parts of several kinds: -o table or json")
     there, scan_of = _open(path, storage)
-    given = dict(o.partition("=")[::2] for o in option or [])
     result = repair_table(
-        there, dry_run=not execute, deep=deep, only=only, keep=not discard, options=given, scan_of=scan_of
+        there,
+        dry_run=not execute,
+        deep=deep,
+        only=only,
+        keep=not discard,
+        options=pairs(option),
+        scan_of=scan_of,
     )
     if json or output is Format.json:
         plan = {
