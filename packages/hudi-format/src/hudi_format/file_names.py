@@ -78,10 +78,14 @@ def parse_cdc_file(partition: str, name: str, size: int = -1) -> LogFile | None:
     return LogFile(partition, name, match[1], match[2], int(match[3]), match[4] or "", size)
 
 
+def parse_slice_file(partition: str, name: str, size: int = -1) -> BaseFile | LogFile | None:
+    """The base file or log file with this name; None for others, and for CDC logs."""
+    return parse_base_file(partition, name, size) or parse_log_file(partition, name, size)
+
+
 def parse_data_file(partition: str, name: str, size: int = -1) -> BaseFile | LogFile | None:
     """The base file, log file or change-data-capture log file with this name, or None."""
-    base = parse_base_file(partition, name, size)
-    return base or parse_log_file(partition, name, size) or parse_cdc_file(partition, name, size)
+    return parse_slice_file(partition, name, size) or parse_cdc_file(partition, name, size)
 
 
 def log_file_name(file_id: str, instant: str, version: int, write_token: str, *, cdc: bool = False) -> str:

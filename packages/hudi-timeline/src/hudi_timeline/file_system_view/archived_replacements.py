@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedError
-from hudi_format.file_names import parse_base_file, parse_log_file
+from hudi_format.file_names import parse_slice_file
 from hudi_format.keygen.partition_path import is_safe
 from hudi_format.model import LogFile
 from hudi_format.storage.parallel import on_threads
@@ -102,7 +102,7 @@ def archived_left(snapshot: TableSnapshot) -> ArchivedReplacements:
     """
     groups, mark = archived_replacements(snapshot, everything=True)
     listing = list_partition_files(snapshot.storage, {partition for partition, _ in groups})
-    files = [parse_base_file(p, e.name) or parse_log_file(p, e.name) for p, of in listing.items() for e in of]
+    files = [parse_slice_file(p, e.name) for p, of in listing.items() for e in of]
     there = {(f.partition, f.file_id) for f in files if f is not None}
     logs = _by_group(f for f in files if isinstance(f, LogFile))
     left = _not_written_since(snapshot, groups, FileView.of_listing(listing), logs)

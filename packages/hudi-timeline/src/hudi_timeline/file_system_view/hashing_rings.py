@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
 from hudi_format.errors import CorruptFileError, MissingFileError
-from hudi_format.file_names import parse_base_file, parse_log_file
+from hudi_format.file_names import parse_slice_file
 from hudi_format.model import join_path
 from hudi_format.storage.parallel import on_threads
 from hudi_format.storage.protocol import Storage
@@ -186,7 +186,7 @@ def _counts(
     ring = read_ring(snapshot, partition, instant, HashingMetadata)
     before = read_ring(snapshot, partition, older[0], HashingMetadata).nodes if older else ()
     own = {n.file_id for n in ring.nodes} - {n.file_id for n in before}
-    files = (parse_base_file(partition, n) or parse_log_file(partition, n) for n in names)
+    files = (parse_slice_file(partition, n) for n in names)
     return any(f.file_id in own for f in files if f is not None)
 
 

@@ -16,7 +16,7 @@ from functools import cache, wraps
 from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeVar
 
 from hudi_format.errors import CorruptFileError, StaleSnapshotError
-from hudi_format.file_names import parse_base_file, parse_log_file
+from hudi_format.file_names import parse_base_file, parse_log_file, parse_slice_file
 from hudi_format.model import BaseFile, LogFile, join_path
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline.file_system_view.base_files import Group
@@ -157,7 +157,7 @@ def _refuse_superseded(snapshot: TableSnapshot, path: str) -> None:
     Most likely it was cleaned, and nothing says so any more.  The table has no damage then that a copy would mend.
     """
     partition, _, name = path.rpartition("/")
-    file = parse_base_file(partition, name) or parse_log_file(partition, name)
+    file = parse_slice_file(partition, name)
     as_of = snapshot.as_of
     if file is None or as_of is None:
         return

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hudi_format.errors import MissingFileError, RecordKeyError, UnsupportedError
-from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_file
+from hudi_format.file_names import parse_data_file
 from hudi_format.model import join_path
 from hudi_format.storage.open import open_beside
 from hudi_format.storage.parallel import side_by_side, walk_folders
@@ -264,7 +264,7 @@ class _States:
                 return state
         if folder == ".hoodie":
             return TIMELINE
-        file = parse_base_file(folder, name) or parse_log_file(folder, name) or parse_cdc_file(folder, name)
+        file = parse_data_file(folder, name)
         if path.startswith(".hoodie/") or file is None:
             return ELSEWHERE
         if file.instant in self._visible.overwritten:

@@ -22,7 +22,7 @@ from typing import Any
 
 from hudi_format._checks import loads
 from hudi_format.errors import CorruptFileError
-from hudi_format.file_names import parse_base_file, parse_log_file
+from hudi_format.file_names import parse_log_file, parse_slice_file
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import metadata_config
 from hudi_timeline.file_system_view.listing import list_partition_files
@@ -199,7 +199,7 @@ def _before_files_left(snapshot: TableSnapshot, commits: list[Instant]) -> tuple
     left: dict[tuple[str, str], str] = {}
     for partition, entries in listing.items():
         for entry in entries:
-            file = parse_base_file(partition, entry.name) or parse_log_file(partition, entry.name)
+            file = parse_slice_file(partition, entry.name)
             if file is not None:
                 left[partition, file.file_id] = file.path
     for at, groups in replaced.items():

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hudi_format.errors import ConcurrentWriterError, MissingFileError, WriteConflictError
-from hudi_format.file_names import parse_base_file, parse_log_file
+from hudi_format.file_names import parse_log_file, parse_slice_file
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.file_slices import pending_compactions
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
@@ -241,7 +241,7 @@ def refuse_cleaned(error: MissingFileError, begun: TableSnapshot, now: Callable[
         WriteConflictError: the write would have lost to the one that rewrote the file group.
     """
     partition, _, name = error.file.rpartition("/")
-    file = parse_base_file(partition, name) or parse_log_file(partition, name)
+    file = parse_slice_file(partition, name)
     if file is None:
         return
     there = now()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from hudi_format.errors import ConcurrentWriterError, MissingFileError, OptionError, UnsupportedError
-from hudi_format.file_names import parse_base_file, parse_log_file
+from hudi_format.file_names import parse_log_file, parse_slice_file
 from hudi_format.model import WriteStat
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline.concurrency import heartbeat
@@ -200,7 +200,7 @@ def _check_earlier_slices(
     there = set()
     for partition in {p for p, _ in changed}:
         for entry in listing.get(partition, ()):
-            file = parse_base_file(partition, entry.name) or parse_log_file(partition, entry.name)
+            file = parse_slice_file(partition, entry.name)
             if file is not None and file.instant < instant.time:
                 there.add((partition, file.file_id))
     gone = sorted(changed - there)
