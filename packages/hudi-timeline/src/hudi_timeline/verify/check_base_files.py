@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 import pyarrow.orc as po
 
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
-from hudi_format.file_names import parse_base_file
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.model import BaseFile
 from hudi_format.parquet.footer import (
@@ -44,18 +43,11 @@ class CheckedFile:
 def check_base_files(facts: TableState, report: VerifyReport) -> list[CheckedFile]:
     """Run the checks; returns the readable files."""
     rows = {s.path: s.num_writes for commit in facts.commits.values() for s in commit.stats}
-    files = [
-        base
-        for partition, entries in facts.partitions.items()
-        for entry in entries
-        if (base := parse_base_file(partition, entry.name, entry.size)) is not None
-        and base.instant not in facts.pending_times
-    ]
 
     def one(file: BaseFile) -> CheckedFile | None:
         return _check(facts, file, rows.get(file.path), report)
 
-    return [f for f in facts.each(one, files) if f is not None]
+    return [f for f in facts.each(one, facts.base_files) if f is not None]
 
 
 def _check(

@@ -13,7 +13,9 @@ from hudi_format.file_names import (
     PARTITION_METADATA,
     parse_base_file,
     parse_cdc_file,
+    parse_data_file,
     parse_log_file,
+    parse_slice_file,
 )
 from hudi_format.model import WriteStat, join_path
 from hudi_format.partition_metadata import depth_of
@@ -57,7 +59,7 @@ def _check_stats(facts: TableState, report: VerifyReport) -> None:
                 problem = ""
                 if folder != partition or stat.partition != partition:
                     problem = f"it is among those of the partition {partition!r}"
-                elif file is None and not _is_source(facts, instant, name):
+                elif file is None and not _may_be_source(facts, instant):
                     problem = "not a data file name"
                 elif file is not None and file.file_id != stat.file_id:
                     problem = f"its file id is said to be {stat.file_id!r}"
@@ -90,8 +92,8 @@ def _check_schemas(facts: TableState, report: VerifyReport) -> None:
             report.add("commit-schema", instant.path, known[text], instant.time)
 
 
-def _is_source(facts: TableState, instant: Instant, name: str) -> bool:
-    """Whether a name may be a bootstrap source file."""
+def _may_be_source(facts: TableState, instant: Instant) -> bool:
+    """Whether files of an instant may be a bootstrap's source files."""
     return bool(facts.config.bootstrap_base_path) and instant.time.startswith("0000000000000")
 
 
@@ -248,9 +250,7 @@ _LARGEST_CRC_CHECK = 8 << 20  # bytes of a data file whose .crc is recomputed wi
 
 def instant_of(partition: str, name: str) -> str | None:
     """Instant in a data file's name, "" for a partition's own files, None for other names."""
-    file = (
-        parse_base_file(partition, name) or parse_log_file(partition, name) or parse_cdc_file(partition, name)
-    )
+    file = parse_data_file(partition, name)
     if file is not None:
         return file.instant
     known = name.startswith(PARTITION_METADATA) or _KNOWN.match(name) or _CRC.match(name)
@@ -262,7 +262,7 @@ def check_names(facts: TableState, report: VerifyReport, *, deep: bool = False) 
     for folder, files in facts.folders.items():
         if folder.startswith(STAGING):
             continue
-        hudi = [f.name for f in files if parse_base_file(folder, f.name) or parse_log_file(folder, f.name)]
+        hudi = [f.name for f in files if parse_slice_file(folder, f.name)]
         if folder not in facts.partitions:
             if hudi:
                 path = join_path(folder, PARTITION_METADATA)

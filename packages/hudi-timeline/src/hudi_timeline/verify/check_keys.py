@@ -86,20 +86,14 @@ def check_duplicates(slices: list[SliceKeys], report: VerifyReport) -> None:
         by_partition[part.partition].append(part)
     for partition, parts in by_partition.items():
         for key, paths in _duplicates(parts):
-            where = f"in {paths[0]}" if len(set(paths)) == 1 else f"in {' and '.join(sorted(set(paths)))}"
-            report.add("duplicate-key", paths[-1], f"the key {key!r} is there {len(paths)} times, {where}",
+            where = " and ".join(sorted(set(paths)))
+            report.add("duplicate-key", paths[-1], f"the key {key!r} is there {len(paths)} times, in {where}",
                        partition=partition, key=key)  # fmt: skip
 
 
 def _duplicates(parts: list[SliceKeys]) -> Iterator[tuple[str, list[str]]]:
     """A shared key for each pair of files, with the paths of all files that have it."""
-    every = (
-        pa.concat_arrays([c for p in parts for c in p.keys.chunks])
-        if any(len(p.keys) for p in parts)
-        else None
-    )
-    if every is None:
-        return
+    every = pa.chunked_array([c for p in parts for c in p.keys.chunks], pa.string())
     counts = pc.value_counts(every.drop_null())
     twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
     if not len(twice):

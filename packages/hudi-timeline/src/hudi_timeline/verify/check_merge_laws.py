@@ -10,7 +10,7 @@ import pyarrow as pa
 from hudi_format.errors import SchemaError
 from hudi_format.merge.laws import LawReport, check_laws
 from hudi_format.merge.payloads import MergeRule, payload_rule
-from hudi_format.merge.user_merger import MERGE, MergeFunction, custom_rule, merge_text
+from hudi_format.merge.user_merger import MergeFunction, custom_rule, merge_text
 from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.registry import canonical
@@ -61,9 +61,12 @@ def check_merge(
     records = None
     if scan is not None:
         records = _first(scan, cases)
-        made = [n for n in config.partition_fields if n in records.column_names]
-        for name in made:
-            if name in schema.names and records.schema.field(name).type != schema.field(name).type:
+        for name in config.partition_fields:
+            if (
+                name in records.column_names
+                and name in schema.names
+                and records.schema.field(name).type != schema.field(name).type
+            ):
                 raise SchemaError(
                     f"laws are not checked with the table's rows where {name!r} comes from partition paths as "
                     f"{records.schema.field(name).type}, and is {schema.field(name).type} in the table",
@@ -84,6 +87,3 @@ def _first(scan: Scan, rows: int) -> pa.Table:
             if sum(b.num_rows for b in batches) >= 4 * rows:
                 break
     return pa.Table.from_batches(batches, scan.schema)
-
-
-__all__ = ["MERGE", "check_merge"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from hudi_format.errors import (
     CorruptFileError,
@@ -19,12 +19,13 @@ from hudi_format.errors import (
     NotAHudiTableError,
     UnsupportedError,
 )
-from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_file
+from hudi_format.file_names import parse_data_file, parse_slice_file
 from hudi_format.file_slice.reader import read_file_slice
 from hudi_format.model import join_path
 from hudi_format.parquet.footer import BLOOM_FILTER, Footer, read_footer
 from hudi_format.parquet.row_groups import RowGroup, read_row_groups
 from hudi_format.storage.open import open_beside
+from hudi_format.storage.protocol import Storage
 from hudi_index.hashing.name_ids import FILE_ID_DIGITS
 from hudi_index.metadata_table.files import metadata_merge
 from hudi_index.metadata_table.keys import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX
@@ -40,6 +41,8 @@ from hudi_timeline.verify.check_keys import ScanOf, SliceKeys
 from hudi_timeline.verify.check_value_indexes import check_value_indexes
 from hudi_timeline.verify.findings import VerifyReport
 from hudi_timeline.verify.table_state import Removed, TableState
+
+T = TypeVar("T")
 
 _CODES = {NOT_LISTED: "mdt-not-listed", GONE: "mdt-gone", OTHER_SIZE: "mdt-size"}
 _TEXTS = {
@@ -88,11 +91,7 @@ def check_listing(facts: TableState, report: VerifyReport) -> None:
     going_on = _announced(facts) if found else set()
     for difference in found:
         path = join_path(difference.partition, difference.name)
-        file = (
-            parse_base_file(difference.partition, difference.name)
-            or parse_log_file(difference.partition, difference.name)
-            or parse_cdc_file(difference.partition, difference.name)
-        )
+        file = parse_data_file(difference.partition, difference.name)
         if difference.name and (file is None or report.names(path)):
             continue  # no file of the table; or found already, and the metadata table says what should be
         if not difference.name and not _counts(facts, difference.partition):
@@ -132,7 +131,7 @@ def _announced(facts: TableState) -> set[str]:
 def _counts(facts: TableState, partition: str) -> bool:
     """Whether a partition that one side lacks has committed files."""
     files = facts.partitions.get(partition, ())
-    hudi = [parse_base_file(partition, f.name) or parse_log_file(partition, f.name) for f in files]
+    hudi = [parse_slice_file(partition, f.name) for f in files]
     return any(f is not None and f.instant not in facts.pending_times for f in hudi)
 
 
@@ -153,15 +152,10 @@ def check_indexes(
         HudiError: the metadata table cannot be read.
     """
     partitions = facts.config.metadata_partitions
-    paths: list[str] = []
-    if COLUMN_STATS in partitions or BLOOM_FILTERS in partitions:
-        paths = [p for p in _base_paths(facts) if p.endswith(".parquet")]
     if COLUMN_STATS in partitions:
-        groups = dict(zip(paths, facts.each(lambda p: _groups(facts, p), paths), strict=True))
-        _check_column_stats(facts, groups, report)
+        _check_column_stats(facts, _of_parquet_files(facts, read_row_groups), report)
     if BLOOM_FILTERS in partitions:
-        footers = dict(zip(paths, facts.each(lambda p: _footer(facts, p), paths), strict=True))
-        _check_blooms(facts, footers, report)
+        _check_blooms(facts, _of_parquet_files(facts, read_footer), report)
     if RECORD_INDEX in partitions and slices is not None:
         _check_record_index(facts, slices, report)
     if slices is not None and scan_of is not None:
@@ -170,33 +164,21 @@ def check_indexes(
 
 def _rows_of_files(facts: TableState) -> dict[str, int]:
     """Number of rows of each base file, where its footer can be read."""
-    paths = [p for p in _base_paths(facts) if p.endswith(".parquet")]
-    groups = zip(paths, facts.each(lambda p: _groups(facts, p), paths), strict=True)
-    return {p: sum(g.num_rows for g in of) for p, of in groups if of is not None}
+    groups = _of_parquet_files(facts, read_row_groups)
+    return {path: sum(g.num_rows for g in of) for path, of in groups.items() if of is not None}
 
 
-def _base_paths(facts: TableState) -> list[str]:
-    return [
-        base.path
-        for partition, files in facts.partitions.items()
-        for f in files
-        if (base := parse_base_file(partition, f.name)) is not None
-        and base.instant not in facts.pending_times
-    ]
+def _of_parquet_files(facts: TableState, read: Callable[[Storage, str], T]) -> dict[str, T | None]:
+    """What is read of each Parquet base file, by path; None of one that cannot be, which has its own check."""
 
+    def one(path: str) -> T | None:
+        try:
+            return read(facts.storage, path)
+        except HudiError:
+            return None
 
-def _footer(facts: TableState, path: str) -> Footer | None:
-    try:
-        return read_footer(facts.storage, path)
-    except HudiError:
-        return None  # found by its own check
-
-
-def _groups(facts: TableState, path: str) -> list[RowGroup] | None:
-    try:
-        return read_row_groups(facts.storage, path)
-    except HudiError:
-        return None  # found by its own check
+    paths = [f.path for f in facts.base_files if f.path.endswith(".parquet")]
+    return dict(zip(paths, facts.each(one, paths), strict=True))
 
 
 def _records(facts: TableState, partition: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

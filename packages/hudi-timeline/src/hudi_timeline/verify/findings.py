@@ -292,9 +292,7 @@ class VerifyReport:
         """Add a finding."""
         kind = KINDS[code]
         one_line = " ".join(message.split())
-        found = Finding(code, kind.severity, path, instant, one_line, kind.remedy, details)
-        self._found.setdefault((code, path, instant), found)
-        self._paths.add(path)
+        self.take([Finding(code, kind.severity, path, instant, one_line, kind.remedy, details)])
 
     def take(self, findings: Iterable[Finding]) -> None:
         """Add existing findings."""

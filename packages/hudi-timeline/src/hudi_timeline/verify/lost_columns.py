@@ -56,7 +56,7 @@ def check_lost_columns(facts: TableState, sound: Sequence[CheckedFile], report: 
     said = [] if facts.is_metadata else list(_schemas(facts))
     if len({s.commit.schema_text for s in said}) < 2:
         return
-    ours = {f.file.instant for f in sound if f.footer is not None and _is_ours(f)}
+    ours = {f.file.instant for f in sound if _is_ours(f)}
     requested = {i.time: i.mtime_ms for i in facts.timeline.files if i.state == REQUESTED}
     newest = said[-1].schema
     for number, later in enumerate(said):

@@ -112,7 +112,7 @@ def repair_by_name(context: ServiceContext, name: str, *, dry_run: bool = False)
         UnsupportedError: the feature gate, or base files of a format that the repair does not know.
         LockError, StorageError.
     """
-    plan = TABLE_REPAIRS[name].plan
+    plan = TABLE_REPAIRS[name]
     if dry_run:
         return tuple(plan(context.look()))
     with context.locked(keep_metadata=True, allowed={"metadata table indexes"}) as snapshot:

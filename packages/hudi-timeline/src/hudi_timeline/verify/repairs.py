@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +15,7 @@ import pyarrow.parquet as pq
 from hudi_format import partition_metadata
 from hudi_format import properties as props
 from hudi_format.errors import CorruptFileError, HudiError, UnsupportedError
-from hudi_format.file_names import PARTITION_METADATA, parse_base_file, parse_log_file
+from hudi_format.file_names import PARTITION_METADATA, parse_slice_file
 from hudi_format.model import join_path
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline import table_config
@@ -116,7 +115,7 @@ def _withdraw(facts: TableState, finding: Finding, found: list[Finding]) -> list
 def _written_at(facts: TableState, time: str) -> str:
     for partition, entries in facts.partitions.items():
         for entry in entries:
-            file = parse_base_file(partition, entry.name) or parse_log_file(partition, entry.name)
+            file = parse_slice_file(partition, entry.name)
             if file is not None and file.instant == time:
                 return file.path
     return ""
@@ -162,14 +161,8 @@ _HISTORY = re.compile(r"([0-9]+)_([0-9]+)_([0-9]+)\.parquet\Z")
 
 def _mark_partition(facts: TableState, finding: Finding, found: list[Finding]) -> list[RepairStep]:
     partition = finding.details["partition"]
-    times = [
-        file.instant
-        for entry in facts.folders.get(partition, ())
-        if (file := parse_base_file(partition, entry.name) or parse_log_file(partition, entry.name))
-        is not None
-    ]
-    if not times:
-        times = [i.time for i in facts.timeline.completed_writes()]
+    times = _instants(partition, facts.folders.get(partition, ()))
+    times = times or [i.time for i in facts.timeline.completed_writes()]
     if not times:
         raise NoRepair("no commit could belong to the partition.")
     data = partition_metadata.render(min(times), partition_metadata.depth_of(partition))
@@ -331,7 +324,7 @@ def _add_partition_metadata(snapshot: TableSnapshot) -> list[RepairStep]:
 
 
 def _instants(folder: str, entries: Iterable[FileInfo]) -> list[str]:
-    files = ((parse_base_file(folder, e.name) or parse_log_file(folder, e.name)) for e in entries)
+    files = (parse_slice_file(folder, e.name) for e in entries)
     return [f.instant for f in files if f is not None]
 
 
@@ -387,33 +380,12 @@ def _as_parquet(folder: str, text: bytes) -> bytes:
     return bytes(out.getvalue())
 
 
-@dataclass(frozen=True, slots=True)
-class TableRepair:
-    """A repair that hudi-cli has.
-
-    Attributes:
-        summary: what it does, in a sentence.
-        plan: the steps for a table, those with a note to be told.
-
-            Raises UnsupportedError.
-    """
-
-    summary: str
-    plan: Callable[[TableSnapshot], list[RepairStep]]
-
-
-TABLE_REPAIRS = {
-    "addpartitionmeta": TableRepair(
-        "Create .hoodie_partition_metadata in folders of committed files that lack it.",
-        _add_partition_metadata,
-    ),
-    "corrupted-clean-files": TableRepair(
-        "Delete pending cleans whose plan is empty or unreadable.", _remove_corrupt_cleans
-    ),
-    "migrate-partition-meta": TableRepair(
-        "Move partition metadata from text to Parquet files.", _migrate_partition_metadata
-    ),
+TABLE_REPAIRS: dict[str, Callable[[TableSnapshot], list[RepairStep]]] = {
+    "addpartitionmeta": _add_partition_metadata,
+    "corrupted-clean-files": _remove_corrupt_cleans,
+    "migrate-partition-meta": _migrate_partition_metadata,
 }
+"""The steps of hudi-cli's repairs for a table, by their names; those with a note are told."""
 
 
 def empty_commits(storage: Storage) -> tuple[Instant, ...]:

@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
-from hudi_format.file_names import PARTITION_METADATA, parse_base_file, parse_data_file, parse_log_file
+from hudi_format.file_names import (
+    PARTITION_METADATA,
+    parse_base_file,
+    parse_data_file,
+    parse_log_file,
+    parse_slice_file,
+)
 from hudi_format.fork_safe import cached_property
 from hudi_format.model import BaseFile, LogFile, join_path
 from hudi_format.storage.parallel import side_by_side
@@ -170,7 +176,7 @@ class TableState:
     unreadable: frozenset[str]
     folders: Mapping[str, Sequence[FileInfo]]
     workers: int = 1
-    is_metadata: bool = field(default=False)
+    is_metadata: bool = False
     overwritten: tuple[BaseFile | LogFile, ...] = ()
 
     @cached_property
@@ -200,6 +206,12 @@ class TableState:
             for p, files in self.folders.items()
             if (self.is_metadata and p) or any(f.name.startswith(PARTITION_METADATA) for f in files)
         }
+
+    @cached_property
+    def base_files(self) -> list[BaseFile]:
+        """Base files in the partitions but those of pending instants."""
+        files = (parse_base_file(p, e.name, e.size) for p, of in self.partitions.items() for e in of)
+        return [f for f in files if f is not None and f.instant not in self.pending_times]
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -379,7 +391,7 @@ _NEVER = "~"  # behind all instants
 def beginning_of(facts: TableState, partition: str) -> str:
     """Oldest instant of the files in a metadata partition; without any, later than all."""
     names = [f.name for f in facts.partitions.get(partition, ())]
-    found = [parse_base_file(partition, n) or parse_log_file(partition, n) for n in names]
+    found = [parse_slice_file(partition, n) for n in names]
     return min((f.instant for f in found if f is not None), default=_NEVER)
 
 

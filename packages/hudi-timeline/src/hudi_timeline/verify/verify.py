@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
 from hudi_format.storage.open import open_beside
@@ -22,9 +21,6 @@ from hudi_timeline.verify import (
 from hudi_timeline.verify.check_keys import ScanOf
 from hudi_timeline.verify.findings import Findings, VerifyReport
 from hudi_timeline.verify.table_state import TableState, gather
-
-if TYPE_CHECKING:
-    from hudi_timeline.verify.check_keys import ScanOf
 
 _TRIES = 3
 
