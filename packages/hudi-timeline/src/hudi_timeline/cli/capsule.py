@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hudi_format.errors import OptionError
-from hudi_timeline.cli.output import Format, StorageOptions, open_table, pairs, show_facts
+from hudi_timeline.cli.output import Format, StorageOptions, check_new, open_table, pairs, show_facts
 
 Words = Annotated[
     list[str],
@@ -16,11 +15,6 @@ Words = Annotated[
         help="The table's path or URL; or: open FILE.zip DIR.", metavar="PATH", show_default=False
     ),
 ]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the `hudi` command."""
-    app.command()(capsule)
 
 
 def capsule(
@@ -52,10 +46,7 @@ def capsule(
         return
     if len(words) != 1 or out is None:
         raise typer.BadParameter("give PATH -o FILE.zip, or open FILE.zip DIR")
-    if out.exists() and not force:
-        raise OptionError(
-            f"there is a file {out} already", remedy="give another name, or --force to replace it."
-        )
+    check_new(out, force=force)
     table = open_table(words[0], storage)
     made = make_capsule(table.storage, out, options=pairs(option))
     show_facts(

@@ -264,13 +264,12 @@ def show(
     from hudi_timeline.timeline.instant import COMPACTION, REQUESTED
 
     table = open_table(path, storage)
-    plans = {}
-    for file in table.timeline.files:
-        wanted = file.time == instant if instant is not None else True
-        if (file.action, file.state) == (COMPACTION, REQUESTED) and wanted:
-            pending = any(i.time == file.time for i in table.timeline.pending(COMPACTION))
-            if instant is not None or pending:
-                plans[file.time] = _operations(table.storage, file)
+    wanted = {i.time for i in table.timeline.pending(COMPACTION)} if instant is None else {instant}
+    plans = {
+        file.time: _operations(table.storage, file)
+        for file in table.timeline.files
+        if (file.action, file.state) == (COMPACTION, REQUESTED) and file.time in wanted
+    }
     if instant is not None and not plans:
         raise InstantNotFoundError(
             f"the active timeline has no compaction plan {instant}",

@@ -20,6 +20,7 @@ from hudi_timeline.cli.output import (
     open_table,
     show_facts,
     show_rows,
+    show_texts,
     table_storage,
     tell,
 )
@@ -95,8 +96,6 @@ def overwrite_hoodie_props(
 
     A new `hoodie.table.type` converts the table.
     """
-    import pyarrow as pa
-
     from hudi_timeline.services import replace_properties
 
     entries = replace_properties.parse_file(_content(new), new)
@@ -107,8 +106,7 @@ def overwrite_hoodie_props(
         tell(change or "nothing changes")
     else:
         rows = [{"key": k, "before": before, "after": after} for k, (before, after) in change.changes.items()]
-        schema = pa.schema([("key", pa.string()), ("before", pa.string()), ("after", pa.string())])
-        show_rows(pa.Table.from_pylist(rows, schema), output)
+        show_texts(("key", "before", "after"), rows, output)
 
 
 def _content(file: str) -> bytes:
@@ -126,14 +124,11 @@ def show_empty_commit_metadata(
     path: Path, output: Output = Format.table, storage: StorageOptions = None
 ) -> None:
     """List completed writes with an empty file, which make reads fail."""
-    import pyarrow as pa
-
     from hudi_timeline.verify.repairs import empty_commits
 
     found = empty_commits(table_storage(path, storage))
     rows = [{"instant": i.time, "action": i.action, "file": i.path} for i in found]
-    schema = pa.schema([("instant", pa.string()), ("action", pa.string()), ("file", pa.string())])
-    show_rows(pa.Table.from_pylist(rows, schema), output)
+    show_texts(("instant", "action", "file"), rows, output)
 
 
 @commit.command("showpartitions")

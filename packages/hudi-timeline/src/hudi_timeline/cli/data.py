@@ -16,11 +16,15 @@ import typer
 
 from hudi_format.errors import InvalidOptionError, LibraryError, OptionError, UnsupportedError
 from hudi_timeline.cli.output import (
+    AsOf,
     Columns,
     Format,
     Limit,
+    Meta,
     Output,
     StorageOptions,
+    Where,
+    check_new,
     column_names,
     open_table,
     show_facts,
@@ -30,9 +34,6 @@ from hudi_timeline.cli.output import Path as TablePath
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-AsOf = Annotated[str | None, typer.Option("--as-of", help="An instant or a time.")]
-Meta = Annotated[bool, typer.Option("--meta", help="Also the _hoodie_* columns.")]
 
 VIEW = "t"
 _ENDINGS = ".parquet, .csv, .ndjson, .jsonl or .arrow"
@@ -96,7 +97,7 @@ def export(
     path: TablePath,
     file: Annotated[FilePath, typer.Argument(help=f"The file to make: {_ENDINGS}.", metavar="FILE")],
     columns: Columns = None,
-    where: Annotated[str | None, typer.Option("--where", "-w", help="A filter, as in SQL.")] = None,
+    where: Where = None,
     as_of: AsOf = None,
     meta: Meta = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
@@ -110,10 +111,7 @@ def export(
     write = _WRITERS.get(file.suffix.lower())
     if write is None:
         raise typer.BadParameter(f"{file.name!r} does not end in {_ENDINGS}")
-    if file.exists() and not force:
-        raise OptionError(
-            f"there is a file {file} already", remedy="give another name, or --force to replace it."
-        )
+    check_new(file, force=force)
     names = column_names(columns)
     scan = open_table(path, storage).read(names, where, as_of=as_of, meta_columns=meta)
     part = file.with_name(f".{file.name}.{os.getpid()}.part")

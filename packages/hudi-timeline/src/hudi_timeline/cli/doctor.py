@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hudi_format.errors import HudiError
-from hudi_timeline.cli.output import Format, Output, StorageOptions, open_table, show_rows
+from hudi_timeline.cli.output import Format, Output, StorageOptions, open_table, show_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,11 +30,6 @@ _WORKER_PYTHON = "PYSPARK_PYTHON"
 _MOST_PENDING = 5
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the `hudi` command."""
-    app.command()(doctor)
-
-
 def doctor(
     path: Annotated[
         str | None,
@@ -46,12 +41,9 @@ def doctor(
     storage: StorageOptions = None,
 ) -> None:
     """Check this machine, and whether a table can be read from it; exit code 1 if not."""
-    import pyarrow as pa
-
     found = [*_machine(), *(() if path is None else _table(path, storage))]
-    schema = pa.schema([("check", pa.string()), ("state", pa.string()), ("note", pa.string())])
-    rows = [dict(zip(schema.names, row, strict=True)) for row in found]
-    show_rows(pa.Table.from_pylist(rows, schema), output)
+    columns = ("check", "state", "note")
+    show_texts(columns, [dict(zip(columns, row, strict=True)) for row in found], output)
     if any(state == BAD for _, state, _ in found):
         raise typer.Exit(1)
 

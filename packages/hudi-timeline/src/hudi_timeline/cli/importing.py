@@ -11,11 +11,6 @@ from hudi_timeline.cli.output import Format, Output, Path, StorageOptions, named
 from hudi_timeline.cli.services import Options
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the `hudi` command."""
-    app.command("import")(import_)
-
-
 def import_(
     source: Annotated[
         str,

@@ -23,35 +23,33 @@ import typer
 from hudi_format.errors import HudiError, OptionError, StorageError
 from hudi_format.inspect.report import printable
 from hudi_timeline import __version__
-from hudi_timeline.cli import (
-    capsule,
-    conversions,
-    data,
-    doctor,
-    importing,
-    record_keys,
-    services,
-    verify,
-)
+from hudi_timeline.cli import conversions, data, record_keys, services, verify
 from hudi_timeline.cli.buckets import buckets
+from hudi_timeline.cli.capsule import capsule
 from hudi_timeline.cli.columns import alter
 from hudi_timeline.cli.command_group import CommandGroup, made_on_demand
 from hudi_timeline.cli.compactions import compactions
+from hudi_timeline.cli.doctor import doctor
+from hudi_timeline.cli.importing import import_
 from hudi_timeline.cli.indexes import indexes
 from hudi_timeline.cli.locks import locks
 from hudi_timeline.cli.output import (
+    AsOf,
     Columns,
     Format,
     Here,
     Limit,
+    Meta,
     Output,
     Path,
     StorageOptions,
+    Where,
     column_names,
     open_closed_streams,
     open_table,
     show_facts,
     show_rows,
+    show_texts,
     tell,
 )
 
@@ -230,8 +228,8 @@ def history(
 def count(
     path: Here = ".",
     output: Output = Format.table,
-    where: Annotated[str | None, typer.Option("--where", "-w", help="A filter, as in SQL.")] = None,
-    as_of: Annotated[str | None, typer.Option("--as-of", help="An instant or a time.")] = None,
+    where: Where = None,
+    as_of: AsOf = None,
     storage: StorageOptions = None,
 ) -> None:
     """Count the rows of the table."""
@@ -271,9 +269,9 @@ def head(
     output: Output = Format.table,
     limit: Limit = 10,
     columns: Columns = None,
-    where: Annotated[str | None, typer.Option("--where", "-w", help="A filter, as in SQL.")] = None,
-    as_of: Annotated[str | None, typer.Option("--as-of", help="An instant or a time.")] = None,
-    meta: Annotated[bool, typer.Option("--meta", help="Also the _hoodie_* columns.")] = False,
+    where: Where = None,
+    as_of: AsOf = None,
+    meta: Meta = False,
     storage: StorageOptions = None,
 ) -> None:
     """Show some rows of the table."""
@@ -332,7 +330,7 @@ def check_merge(
 
 
 data.add_to(app)
-doctor.add_to(app)
+app.command()(doctor)
 services.add_to(app)
 app.add_typer(compactions, name="compact")
 app.add_typer(buckets, name="buckets")
@@ -341,8 +339,8 @@ app.add_typer(locks, name="lock")
 app.add_typer(alter, name="alter")
 conversions.add_to(app)
 verify.add_to(app)
-capsule.add_to(app)
-importing.add_to(app)
+app.command()(capsule)
+app.command("import")(import_)
 record_keys.add_to(app)
 config_app = typer.Typer(no_args_is_help=True, help="About options.", rich_markup_mode=None)
 app.add_typer(config_app, name="config")
@@ -391,10 +389,7 @@ def search(
 
 
 def _show_options(facts: list[dict[str, Any]], output: Format) -> None:
-    import pyarrow as pa
-
-    schema = pa.schema([(n, pa.string()) for n in ("key", "value", "default", "taken_as", "note")])
-    show_rows(pa.Table.from_pylist(facts, schema), output)
+    show_texts(("key", "value", "default", "taken_as", "note"), facts, output)
 
 
 def _version(value: bool) -> None:

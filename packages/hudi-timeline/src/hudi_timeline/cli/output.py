@@ -7,13 +7,14 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import StrEnum
 from io import TextIOWrapper
 from math import isfinite
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -133,6 +134,13 @@ def show_rows(rows: pa.Table, format: Format, *, title: str = "") -> None:
         console.print(drawn)
 
 
+def show_texts(columns: Sequence[str], rows: list[dict[str, Any]], format: Format) -> None:
+    """Print rows of which these columns, all of them texts, are shown."""
+    import pyarrow as pa
+
+    show_rows(pa.Table.from_pylist(rows, pa.schema([(name, pa.string()) for name in columns])), format)
+
+
 def show_facts(facts: dict[str, object], format: Format) -> None:
     """Print names and values: one object in JSON, two columns otherwise.
 
@@ -199,6 +207,9 @@ Here = Annotated[
     ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+AsOf = Annotated[str | None, typer.Option("--as-of", help="An instant or a time.")]
+Where = Annotated[str | None, typer.Option("--where", "-w", help="A filter, as in SQL.")]
+Meta = Annotated[bool, typer.Option("--meta", help="Also the _hoodie_* columns.")]
 Limit = Annotated[
     int, typer.Option("--limit", "-n", min=0, max=sys.maxsize, help="Rows to print at most; 0 for all.")
 ]
@@ -241,6 +252,18 @@ def named_path(path: str, of: str = "table") -> str:
             remedy="give a path or URL; the variable that was to hold it may not be set. The current folder is '.'.",
         )
     return path
+
+
+def check_new(file: FilePath, *, force: bool) -> None:
+    """Refuse to replace a file, unless it is forced.
+
+    Raises:
+        OptionError: there is one.
+    """
+    if file.exists() and not force:
+        raise OptionError(
+            f"there is a file {file} already", remedy="give another name, or --force to replace it."
+        )
 
 
 def column_names(given: list[str] | None) -> list[str] | None:

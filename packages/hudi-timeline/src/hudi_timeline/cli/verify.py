@@ -22,6 +22,7 @@ from hudi_timeline.cli.output import (
     open_table,
     pairs,
     show_rows,
+    show_texts,
     table_storage,
     tell,
 )
@@ -183,14 +184,11 @@ def _open(path: str, storage: list[str] | None) -> tuple[Storage, ScanOf | None]
 
 
 def _show(found: list[Finding], output: Format) -> None:
-    import pyarrow as pa
-
     from hudi_timeline.verify.findings import state_of
 
     if output is Format.ndjson:
         for f in found:
             print(json_text(f.as_dict()))
     elif found or output is not Format.table:
-        rows = [{n: str(getattr(f, n)) for n in _COLUMNS} for f in found]
-        show_rows(pa.Table.from_pylist(rows, pa.schema([(n, pa.string()) for n in _COLUMNS])), output)
+        show_texts(_COLUMNS, [{n: str(getattr(f, n)) for n in _COLUMNS} for f in found], output)
     print(f"{state_of(found)}: {len(found)} findings" if found else "sound", file=sys.stderr)
