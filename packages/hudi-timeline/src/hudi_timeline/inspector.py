@@ -6,14 +6,14 @@ Every call looks at the table anew.  Times of instants are text, sizes are bytes
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 
 import pyarrow as pa
 
 from hudi_format.arrow.arrays import column_of, flags, integers, table_of, texts
 from hudi_format.errors import HudiError, InstantNotFoundError, UnsupportedError
-from hudi_format.model import BaseFile, FileSlice, LogFile
+from hudi_format.model import BaseFile, FileSlice, LogFile, WriteStat
 from hudi_format.parquet.footer import BLOOM_FILTER, BLOOM_TYPE, MAX_KEY, MIN_KEY, read_footer
 from hudi_format.storage.parallel import on_threads
 from hudi_format.storage.protocol import Storage
@@ -115,6 +115,19 @@ def _total(numbers: Iterable[int]) -> int:
     return (sum(numbers) + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
+def _counts(stats: Sequence[WriteStat]) -> dict[str, int]:
+    """Sums of write statistics, in the columns of COMMITS and COMMIT_PARTITIONS."""
+    return {
+        "files_added": sum(s.prev_commit == "null" for s in stats),
+        "files_updated": sum(s.prev_commit != "null" for s in stats),
+        "rows_written": _total(s.num_writes for s in stats),
+        "rows_inserted": _total(s.num_inserts for s in stats),
+        "rows_updated": _total(s.num_update_writes for s in stats),
+        "bytes_written": _total(s.total_write_bytes for s in stats),
+        "write_errors": _total(s.total_write_errors for s in stats),
+    }
+
+
 class Inspector:
     """Inspection of one table, as `HudiTable.inspect`."""
 
@@ -162,15 +175,9 @@ class Inspector:
                     "state": instant.state,
                     "operation": metadata.operation if instant.completed else None,
                     "partitions": len({s.partition for s in stats} | set(metadata.replaced)),
-                    "files_added": sum(s.prev_commit == "null" for s in stats),
-                    "files_updated": sum(s.prev_commit != "null" for s in stats),
                     "file_groups_replaced": sum(len(ids) for ids in metadata.replaced.values()),
-                    "rows_written": _total(s.num_writes for s in stats),
-                    "rows_inserted": _total(s.num_inserts for s in stats),
-                    "rows_updated": _total(s.num_update_writes for s in stats),
                     "rows_deleted": _total(s.num_deletes for s in stats),
-                    "bytes_written": _total(s.total_write_bytes for s in stats),
-                    "write_errors": _total(s.total_write_errors for s in stats),
+                    **_counts(stats),
                     "completed_at": completion_ms(instant, zone) if instant.completed else None,
                     "readable": readable(instant),
                     "extra": [(k, v) for k, v in metadata.extra.items() if k != "schema"],
@@ -235,11 +242,10 @@ class Inspector:
         done = read_action(self._storage, instant)
         if isinstance(done, RestoreMetadata):
             parts = [r for of in done.rollbacks.values() for r in of]
-            row |= {"undone": list(done.commits), "took_ms": done.took_ms}
         else:
             assert isinstance(done, RollbackMetadata)
             parts = [done]
-            row |= {"undone": list(done.commits), "took_ms": done.took_ms}
+        row |= {"undone": list(done.commits), "took_ms": done.took_ms}
         row["files_deleted"] = sum(r.files_deleted for r in parts)
         row["command_blocks"] = sum(len(p.command_logs) for r in parts for p in r.partitions.values())
         return row
@@ -257,13 +263,7 @@ class Inspector:
             {
                 "partition": partition,
                 "action": action,
-                "files_added": sum(s.prev_commit == "null" for s in stats),
-                "files_updated": sum(s.prev_commit != "null" for s in stats),
-                "rows_inserted": _total(s.num_inserts for s in stats),
-                "rows_updated": _total(s.num_update_writes for s in stats),
-                "rows_written": _total(s.num_writes for s in stats),
-                "bytes_written": _total(s.total_write_bytes for s in stats),
-                "write_errors": _total(s.total_write_errors for s in stats),
+                **_counts(stats),
             }
             for partition, stats in sorted(metadata.partition_to_stats.items())
         ]

@@ -305,15 +305,14 @@ class _Gathering:
         except TooLarge:
             if not self._last:
                 raise
-            return self._larger(path, folder)
+            self.left_out.append(f"the size of {self._mask.path(path)}: it takes more bytes masked.")
+            return masked_base_file(
+                self._storage, path, self._mask, size=None, partition=folder, key=self._key
+            )
         except MissingFileError:
             raise
         except HudiError:
             return bytes(info.size)
-
-    def _larger(self, path: str, folder: str) -> bytes:
-        self.left_out.append(f"the size of {self._mask.path(path)}: it takes more bytes masked.")
-        return masked_base_file(self._storage, path, self._mask, size=None, partition=folder, key=self._key)
 
     def metadata_table(self) -> dict[str, Any] | None:
         """Masked listing of the metadata table; None where there is none."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_format.file_names import PARTITION_METADATA, parse_base_file, parse_cdc_file, parse_log_file
+from hudi_format.file_names import PARTITION_METADATA, parse_data_file
 from hudi_timeline.timeline.instant import ACTIONS
 
 _DEFAULT_PARTITIONS = ("__HIVE_DEFAULT_PARTITION__", "default")
@@ -160,11 +160,8 @@ class Mask:
         plain = marker["file"] if marker else name
         crc = plain.startswith(".") and plain.endswith(".crc")
         own = plain[1:-4] if crc else plain
-        known = (
-            parse_base_file("", own) is not None
-            or parse_log_file("", own) is not None
-            or parse_cdc_file("", own) is not None
-            or own.startswith((".hoodie", "hoodie.properties", PARTITION_METADATA, "MARKERS"))
+        known = parse_data_file("", own) is not None or own.startswith(
+            (".hoodie", "hoodie.properties", PARTITION_METADATA, "MARKERS")
         )
         if known or not name:
             return name

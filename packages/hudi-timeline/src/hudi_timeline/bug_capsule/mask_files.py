@@ -34,7 +34,7 @@ from hudi_format.parquet.footer import (
     open_parquet,
 )
 from hudi_format.parquet.row_groups import RowGroup, read_row_groups
-from hudi_format.schema.meta_fields import META_COLUMNS
+from hudi_format.schema.meta_fields import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.filter import parse_filter
 from hudi_timeline.bug_capsule.mask import Mask
@@ -150,8 +150,6 @@ def _masked(value: Any, mask: Mask, name: str = "") -> Any:
     return value
 
 
-KEY = "_hoodie_record_key"
-"""The kind of record keys."""
 _TAIL = 8  # length of the footer, and PAR1
 
 
@@ -167,10 +165,10 @@ def meet_values(storage: Storage, path: str, mask: Mask) -> None:
     """
     with open_parquet(storage, path) as file:
         names = file.schema_arrow.names
-        if KEY in names:
-            for batch in file.iter_batches(columns=[KEY]):
-                mask.meet(KEY, batch.column(0).to_pylist())
-        mask.meet(KEY, [v for k, v in entries_of(file.metadata).items() if k in (MIN_KEY, MAX_KEY)])
+        if RECORD_KEY in names:
+            for batch in file.iter_batches(columns=[RECORD_KEY]):
+                mask.meet(RECORD_KEY, batch.column(0).to_pylist())
+        mask.meet(RECORD_KEY, [v for k, v in entries_of(file.metadata).items() if k in (MIN_KEY, MAX_KEY)])
         for group in read_row_groups(storage, path):
             for column, least, greatest, _ in _statistics(file.schema_arrow, group):
                 mask.meet(column, [least, greatest])
@@ -211,14 +209,14 @@ def masked_base_file(
         said = {name for group in groups for name, *_ in _statistics(file.schema_arrow, group)}
         writer = pq.ParquetWriter(
             out, schema, compression="zstd", compression_level=9, store_schema=False,
-            use_dictionary=["_hoodie_file_name", "_hoodie_commit_time", "_hoodie_partition_path"],
+            use_dictionary=[FILE_NAME, COMMIT_TIME, PARTITION_PATH],
             write_statistics=[n for n in schema.names if n in said],
         )  # fmt: skip
         with writer:
             for number, group in enumerate(groups):
                 known = {name: rest for name, *rest in _statistics(file.schema_arrow, group)}
                 made = _row_group(file, number, known, schema, mask, partition, key)
-                keys += made.column(KEY).to_pylist() if KEY in schema.names else []
+                keys += made.column(RECORD_KEY).to_pylist() if RECORD_KEY in schema.names else []
                 writer.write_table(made, row_group_size=max(made.num_rows, 1))
             writer.add_key_value_metadata(_entries(entries, keys, mask))
     return out.getvalue() if size is None else _padded(out.getvalue(), size)
@@ -231,28 +229,24 @@ def _row_group(
     rows = file.metadata.row_group(group).num_rows
     columns = {}
     record_keys = None
-    if KEY in schema.names:
-        found = file.read_row_group(group, columns=[KEY]).column(0).to_pylist()
-        record_keys = [None if k is None else mask.text(KEY, k) for k in found]
+    if RECORD_KEY in schema.names:
+        found = file.read_row_group(group, columns=[RECORD_KEY]).column(0).to_pylist()
+        record_keys = [None if k is None else mask.text(RECORD_KEY, k) for k in found]
     for field in schema:
-        if field.name == KEY or (field.name == key and pa.types.is_string(field.type)):
+        if field.name == RECORD_KEY or (field.name == key and pa.types.is_string(field.type)):
             columns[field.name] = (
                 pa.array(record_keys, field.type) if record_keys else pa.nulls(rows, field.type)
             )
-        elif field.name == "_hoodie_partition_path":
+        elif field.name == PARTITION_PATH:
             columns[field.name] = pa.array([mask.partition(partition)] * rows, field.type)
         elif field.name in META_COLUMNS:
-            columns[field.name] = _of_hudi(file, group, field)
+            # Without user data: commit times, sequence numbers, file names.
+            columns[field.name] = file.read_row_group(group, columns=[field.name]).column(0).cast(field.type)
         elif field.name in known:
             columns[field.name] = _between(mask, field, rows, *known[field.name])
         else:
             columns[field.name] = pa.nulls(rows, field.type)
     return pa.table(columns, schema=schema)
-
-
-def _of_hudi(file: pq.ParquetFile, group: int, field: pa.Field) -> pa.ChunkedArray:
-    """Meta columns without user data: commit times, sequence numbers, file names."""
-    return file.read_row_group(group, columns=[field.name]).column(0).cast(field.type)
 
 
 def _between(mask: Mask, field: pa.Field, rows: int, least: Any, greatest: Any, nulls: int) -> pa.Array:
@@ -266,7 +260,7 @@ def _between(mask: Mask, field: pa.Field, rows: int, least: Any, greatest: Any, 
 
 def _entries(entries: dict[str, str], keys: list[str], mask: Mask) -> dict[str, str]:
     out = {k: v for k, v in entries.items() if k in (AVRO_SCHEMA, BLOOM_TYPE)}
-    out |= {k: mask.text(KEY, entries[k]) for k in (MIN_KEY, MAX_KEY) if k in entries}
+    out |= {k: mask.text(RECORD_KEY, entries[k]) for k in (MIN_KEY, MAX_KEY) if k in entries}
     for name in (BLOOM_FILTER, BLOOM_FILTER_OLD):
         if name in entries:
             out[name] = _masked_filter(entries[name], entries.get(BLOOM_TYPE), keys)

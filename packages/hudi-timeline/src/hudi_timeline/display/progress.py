@@ -17,8 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import escape
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from hudi_format.errors import InvalidOptionError
 from hudi_timeline.options.write_options import PROGRESS
@@ -32,46 +31,60 @@ DELAY_S = 0.5
 NOTEBOOK_PAUSE_S = 0.2  # between two pictures: each is a message to the browser
 
 
-class Reporter(Protocol):
-    """Progress receiver.
+class Reporter:
+    """Progress receiver that shows nothing.
 
     Its calls come from one thread, but for `advance`.
     """
 
     def phase(self, name: str) -> None:
         """Begin a phase; names are those of `CommitResult.timings`."""
-        ...
 
     def advance(self, done: int, total: int) -> None:
         """Report the progress of the phase."""
-        ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-
-class Silent:
-    """Shows nothing."""
-
-    def phase(self, name: str) -> None:
-        return
-
-    def advance(self, done: int, total: int) -> None:
-        return
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         return
 
 
-class ProgressView:
+class _View(Reporter):
+    """Display that comes after a while, and is gone at the end."""
+
+    def __init__(self, delay_s: float) -> None:
+        self._lock = threading.Lock()
+        self._ended = False
+        # Which cell of a notebook an output belongs to is told by the context of the thread.
+        context = contextvars.copy_context()
+        self._timer = threading.Timer(delay_s, lambda: context.run(self._come))
+        self._timer.daemon = True
+
+    def _come(self) -> None:
+        with self._lock:
+            if not self._ended:
+                self._show()
+
+    def _show(self) -> None:
+        raise NotImplementedError
+
+    def _hide(self) -> None:
+        """Take away what may be shown."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._ended = True
+            self._hide()
+
+
+class ProgressView(_View):
     """Console line with progress: item, phase, fraction, time; removed at the end."""
 
     def __init__(self, what: str, console: Console, *, delay_s: float = DELAY_S) -> None:
@@ -96,15 +109,14 @@ class ProgressView:
         )
         self._what = what
         self._task = self._bar.add_task(what, total=None)
-        self._lock = threading.Lock()
-        self._ended = False
-        self._timer = threading.Timer(delay_s, self._show)
-        self._timer.daemon = True
+        super().__init__(delay_s)
 
     def _show(self) -> None:
-        with self._lock:
-            if not self._ended:
-                self._bar.start()
+        self._bar.start()
+
+    def _hide(self) -> None:
+        if self._bar.live.is_started:
+            self._bar.stop()
 
     def phase(self, name: str) -> None:
         with self._lock:  # a task of its own: how much there is to do is not known again
@@ -115,40 +127,24 @@ class ProgressView:
         with self._lock:
             self._bar.update(self._task, completed=done, total=total)
 
-    def __enter__(self) -> Self:
-        self._timer.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._timer.cancel()
-        with self._lock:
-            self._ended = True
-            if self._bar.live.is_started:
-                self._bar.stop()
-
-
-class NotebookView:
+class NotebookView(_View):
     """HTML output of a notebook's cell with progress, as `ProgressView`; emptied at the end."""
 
     def __init__(self, what: str, *, delay_s: float = DELAY_S) -> None:
         self._what, self._phase = what, ""
         self._done, self._total = 0, 0
         self._began = self._drawn = time.monotonic()
-        self._lock = threading.Lock()
-        self._ended = False
         self._handle: Any = None
         self._screen: Any = importlib.import_module("IPython.display")
-        # Which cell an output belongs to is told by the context of the thread.
-        context = contextvars.copy_context()
-        self._timer = threading.Timer(delay_s, lambda: context.run(self._show))
-        self._timer.daemon = True
+        super().__init__(delay_s)
 
     def _show(self) -> None:
-        with self._lock:
-            if not self._ended:
-                self._handle = self._screen.display(self._screen.HTML(self._html()), display_id=True)
+        self._handle = self._screen.display(self._screen.HTML(self._html()), display_id=True)
+
+    def _hide(self) -> None:
+        if self._handle is not None:
+            self._handle.update({}, raw=True)  # an output without content, of which nothing is to be seen
 
     def _html(self) -> str:
         title = escape(f"{self._what}: {self._phase}" if self._phase else self._what)
@@ -171,19 +167,6 @@ class NotebookView:
         with self._lock:
             self._done, self._total = done, total
             self._draw()
-
-    def __enter__(self) -> Self:
-        self._timer.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._timer.cancel()
-        with self._lock:
-            self._ended = True
-            if self._handle is not None:
-                self._handle.update({}, raw=True)  # an output without content, of which nothing is to be seen
 
 
 def switched(asked: str = AUTO) -> bool:
@@ -226,7 +209,7 @@ class Phases:
     """Seconds per phase, in order of execution."""
 
     seconds: dict[str, float] = field(default_factory=dict)
-    shown: Reporter = field(default_factory=Silent)
+    shown: Reporter = field(default_factory=Reporter)
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
@@ -241,7 +224,7 @@ class Phases:
 def reporter(what: str, asked: str = AUTO) -> Reporter:
     """Progress display of one write or read."""
     if not switched(asked):
-        return Silent()
+        return Reporter()
     return NotebookView(what) if _in_notebook() else ProgressView(what, _console())
 
 
