@@ -1,3 +1,5 @@
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from hudi_format import file_names
@@ -14,10 +16,27 @@ def test_base_file_names_come_apart():
 
 @pytest.mark.req("FS-03")
 @pytest.mark.parametrize(
-    "name", [".hidden_0-0-0_1.parquet", "a_b.parquet", "a_0-0-0_x.parquet", "a_0-0-0_1.txt", ""]
+    "name",
+    [
+        ".hidden_0-0-0_1.parquet",
+        "a_b.parquet",
+        "a_0-0-0_x.parquet",
+        "a_0-0-0_1.txt",
+        "a_0-0-0_1.parquet\n",
+        "a_0-0-0_\u0661\u0662.parquet",
+        "",
+    ],
 )
 def test_other_names_are_no_base_files(name):
     assert file_names.parse_base_file("", name) is None
+    assert not file_names.is_base_file_name(name)
+    assert pc.extract_regex(pa.array([name]), f"^{file_names.BASE_NAME}$").null_count == 1
+
+
+def test_digits_of_other_scripts_are_none_in_names_of_log_files():
+    assert file_names.parse_log_file("", ".a_1.log.1_1-0-1") is not None
+    for name in (".a_\u0661.log.1", ".a_1.log.\u0661", ".a_1.log.1_\u0661-0-1"):
+        assert file_names.parse_data_file("", name) is None
 
 
 @pytest.mark.req("FS-04")

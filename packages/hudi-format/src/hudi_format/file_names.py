@@ -12,12 +12,13 @@ import uuid
 
 from hudi_format.model import BaseFile, LogFile
 
-BASE_EXTENSIONS = ("parquet", "orc", "hfile")
 PARTITION_METADATA = ".hoodie_partition_metadata"
 META_DIR = ".hoodie"
 
-_BASE = re.compile(r"([^_/]+)_([^_/]+)_(\d+)\.(parquet|orc|hfile)\Z")
-_LOG = re.compile(r"\.([^_/]+)_(\d+)\.log\.(\d{1,10})(?:_(\d+-\d+-\d+))?(\.cdc)?\Z")
+BASE_NAME = r"(?P<file_id>[^_./][^_/]*)_(?P<token>[^_/]+)_(?P<instant>[0-9]+)\.(?:parquet|orc|hfile)"
+"""Pattern of a base file's name, for Python and for Arrow."""
+_BASE = re.compile(BASE_NAME)
+_LOG = re.compile(r"\.([^_/]+)_([0-9]+)\.log\.([0-9]{1,10})(?:_([0-9]+-[0-9]+-[0-9]+))?(\.cdc)?")
 
 
 def base_file_name(file_id: str, write_token: str, instant: str, extension: str = "parquet") -> str:
@@ -50,30 +51,30 @@ def new_stage_id() -> int:
 
 def parse_base_file(partition: str, name: str, size: int = -1) -> BaseFile | None:
     """The base file with this name; None for hidden files, log files and foreign files."""
-    match = _BASE.match(name)
-    if match is None or name.startswith("."):
+    match = _BASE.fullmatch(name)
+    if match is None:
         return None
-    file_id, token, instant, _ = match.groups()
-    return BaseFile(partition, name, file_id, instant, token, size)
+    return BaseFile(partition, name, match["file_id"], match["instant"], match["token"], size)
 
 
 def is_base_file_name(name: str) -> bool:
     """Whether `parse_base_file` accepts the name."""
-    return name[:1] != "." and _BASE.match(name) is not None
+    return _BASE.fullmatch(name) is not None
 
 
 def parse_log_file(partition: str, name: str, size: int = -1) -> LogFile | None:
     """The log file with this name, or None; also None for CDC logs, which belong to no slice."""
-    match = _LOG.match(name)
-    if match is None or match[5]:
-        return None
-    return LogFile(partition, name, match[1], match[2], int(match[3]), match[4] or "", size)
+    return _log_file(partition, name, size, cdc=False)
 
 
 def parse_cdc_file(partition: str, name: str, size: int = -1) -> LogFile | None:
     """The change-data-capture log file with this name, or None."""
-    match = _LOG.match(name)
-    if match is None or not match[5]:
+    return _log_file(partition, name, size, cdc=True)
+
+
+def _log_file(partition: str, name: str, size: int, *, cdc: bool) -> LogFile | None:
+    match = _LOG.fullmatch(name)
+    if match is None or bool(match[5]) != cdc:
         return None
     return LogFile(partition, name, match[1], match[2], int(match[3]), match[4] or "", size)
 

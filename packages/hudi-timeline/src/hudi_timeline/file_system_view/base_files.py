@@ -20,13 +20,11 @@ import pyarrow.compute as pc
 
 from hudi_format.arrow.arrays import flags, flags_of, integers, numbers_of, text, texts
 from hudi_format.errors import CorruptFileError, MissingFileError
+from hudi_format.file_names import BASE_NAME
 from hudi_format.model import BaseFile, FileSlice, VisibleInstants
 from hudi_format.storage.protocol import FileInfo
 
 _log = logging.getLogger(__name__)
-
-# As hudi_format.file_names parses one name; here for a column of them.
-_BASE_NAME = r"^(?P<file_id>[^_./][^_/]*)_(?P<token>[^_/]+)_(?P<instant>[0-9]+)\.(?:parquet|orc|hfile)$"
 
 SCHEMA = pa.schema(
     [
@@ -83,7 +81,7 @@ class FileView:
     @classmethod
     def of_columns(cls, partitions: Column, names: Column, sizes: Column) -> FileView:
         """The base files among files, given by partition path, name and size in bytes."""
-        parts = pc.extract_regex(names, _BASE_NAME)
+        parts = pc.extract_regex(names, f"^{BASE_NAME}$")
         table = pa.table([partitions, names, *parts.flatten(), sizes], schema=SCHEMA)
         is_base = parts.is_valid()
         logs = pc.sum(pc.match_substring_regex(names, r"^\..*\.log\.[0-9]+")).as_py() or 0
