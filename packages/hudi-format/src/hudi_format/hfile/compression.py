@@ -126,18 +126,12 @@ def _unframe(codec: Codec, data: memoryview, size: int) -> bytes:
     pieces: list[bytes] = []
     at = done = 0
     while at < len(data):
-        if len(data) - at < 4:
-            raise CodecError("a length is cut off")
-        group = int.from_bytes(data[at : at + 4])
-        at += 4
+        group, at = _length(data, at)
         if group > size - done:
             raise CodecError(f"more content than the declared {size} bytes")
         left = group
         while left:
-            if len(data) - at < 4:
-                raise CodecError("a length is cut off")
-            length = int.from_bytes(data[at : at + 4])
-            at += 4
+            length, at = _length(data, at)
             if length > len(data) - at or length == 0:
                 raise CodecError("a chunk exceeds the block")
             piece = _unchunk(codec, data[at : at + length], left)
@@ -148,6 +142,13 @@ def _unframe(codec: Codec, data: memoryview, size: int) -> bytes:
             pieces.append(piece)
         done += group
     return b"".join(pieces)
+
+
+def _length(data: memoryview, at: int) -> tuple[int, int]:
+    """(length, place after it)."""
+    if len(data) - at < 4:
+        raise CodecError("a length is cut off")
+    return int.from_bytes(data[at : at + 4]), at + 4
 
 
 def _unchunk(codec: Codec, data: memoryview, most: int) -> bytes:

@@ -128,8 +128,7 @@ def format_trailer(trailer: Trailer) -> bytes:
     body = bytearray()
     for number, name in _NUMBERS.items():
         if number > _COMPARATOR_FIELD and trailer.comparator:
-            text = trailer.comparator.encode()
-            body += _tag(_COMPARATOR_FIELD, 2) + write_varint(len(text)) + text
+            body += _bytes_field(_COMPARATOR_FIELD, trailer.comparator.encode())
         value = int(getattr(trailer, name))
         body += _tag(number, 0) + write_varint(_NO_BLOCK if value < 0 else value)
     out = MAGIC + write_varint(len(body)) + body
@@ -165,9 +164,7 @@ def format_file_info(entries: Mapping[bytes, bytes]) -> bytes:
     """Content of a file info block; entries in key order, as HBase has them."""
     body = bytearray()
     for key in sorted(entries):
-        value = entries[key]
-        pair = _tag(1, 2) + write_varint(len(key)) + key + _tag(2, 2) + write_varint(len(value)) + value
-        body += _tag(1, 2) + write_varint(len(pair)) + pair
+        body += _bytes_field(1, _bytes_field(1, key) + _bytes_field(2, entries[key]))
     return INFO_MAGIC + write_varint(len(body)) + bytes(body)
 
 
@@ -183,6 +180,10 @@ def write_varint(value: int) -> bytes:
 
 def _tag(number: int, kind: int) -> bytes:
     return write_varint(number << 3 | kind)
+
+
+def _bytes_field(number: int, content: bytes) -> bytes:
+    return _tag(number, 2) + write_varint(len(content)) + content
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
-from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_file
+from hudi_format.file_names import parse_data_file
 from hudi_format.hfile import trailer as t
 from hudi_format.hfile.reader import HFileReader
 from hudi_format.inspect.report import FileReport, schemas_of
@@ -21,6 +21,7 @@ from hudi_format.log.data_block import BlockDecoder, read_avro
 from hudi_format.log.delete_block import read_deletes
 from hudi_format.log.parquet_block import unreadable
 from hudi_format.log.reader import LogFileReader
+from hudi_format.model import LogFile
 from hudi_format.parquet.footer import Footer, read_footer, reading
 from hudi_format.parquet.row_groups import RowGroup, read_row_groups
 from hudi_format.schema.meta_fields import RECORD_KEY
@@ -29,20 +30,28 @@ from hudi_format.storage.protocol import Storage
 
 # A look into a base file: row groups or stripes, schema, and what Apache Hudi wrote into the footer.
 
-_LONG = 200  # characters of a footer entry that are shown
+_LONG = 200  # characters of an entry of a footer, or of an HFile's file info, that are shown
 _SCHEMAS = ("parquet.avro.schema", "orc.avro.schema")
 
 
 def _facts(path: str) -> dict[str, Any]:
-    file = parse_base_file("", path.rpartition("/")[2])
+    """The path, and what the file's name says."""
+    file = parse_data_file("", path.rpartition("/")[2])
     facts: dict[str, Any] = {"file": path}
     if file is not None:
-        facts |= {
-            "file id": file.file_id,
-            "instant of the name": file.instant,
-            "write token": file.write_token,
-        }
+        facts |= {"file id": file.file_id, "instant of the name": file.instant}
+        if isinstance(file, LogFile):
+            facts["version"] = file.version
+        if file.write_token:
+            facts["write token"] = file.write_token
     return facts
+
+
+def _entries(entries: Mapping[str, str]) -> dict[str, str]:
+    """Footer entries, without the schema, which is shown separately."""
+    return {
+        n: v if len(v) <= _LONG else f"{len(v)} characters" for n, v in entries.items() if n not in _SCHEMAS
+    }
 
 
 def inspect_parquet(storage: Storage, path: str) -> FileReport:
@@ -62,10 +71,8 @@ def _parquet(path: str, footer: Footer, groups: list[RowGroup]) -> FileReport:
         "rows": footer.num_rows,
         "columns": [f"{f.name}: {f.type}" for f in footer.schema],
         "written by": metadata.created_by,
+        **_entries(footer.entries),
     }
-    for name, value in footer.entries.items():
-        if name not in _SCHEMAS:
-            facts[name] = value if len(value) <= _LONG else f"{len(value)} characters"
     rows = []
     for i, group in enumerate(groups[: footer.num_row_groups]):
         chunks = group.columns.values()
@@ -98,15 +105,13 @@ def inspect_orc(storage: Storage, path: str) -> FileReport:
         except (pa.ArrowException, OSError, ValueError) as e:
             raise CorruptFileError(f"an unreadable ORC file: {e}", file=path, offset=0) from e
     schema = next((entries[n] for n in _SCHEMAS if n in entries), "")
-    for name, value in entries.items():
-        if name not in _SCHEMAS:
-            facts[name] = value if len(value) <= _LONG else f"{len(value)} characters"
-    return FileReport("base file (ORC)", facts, ("stripe", "rows"), rows, schemas_of(schema))
+    return FileReport(
+        "base file (ORC)", facts | _entries(entries), ("stripe", "rows"), rows, schemas_of(schema)
+    )
 
 
 # A look into an HFile: its data blocks, what its trailer and its file info say, its meta blocks.
 
-_LONG_TEXT = 200  # characters of a file info entry that are shown
 _NUMBERS = (t.KEY_VALUE_VERSION, t.MAX_MEMSTORE_TS, t.AVG_KEY_LENGTH, t.AVG_VALUE_LENGTH, t.CREATE_TIME)
 _COLUMNS = ("data block at byte", "bytes", "bytes unpacked", "entries", "first key", "last key")
 
@@ -153,7 +158,7 @@ def _value(name: bytes, value: bytes) -> str | int:
         return _key(value[2 : 2 + int.from_bytes(value[:2])])
     text = str(value, "utf-8", "replace")
     shown = text if text.isprintable() and "\N{REPLACEMENT CHARACTER}" not in text else value.hex()
-    return shown if len(shown) <= _LONG_TEXT else f"{len(value)} bytes"
+    return shown if len(shown) <= _LONG else f"{len(value)} bytes"
 
 
 def _key(key: bytes) -> str:
@@ -175,17 +180,7 @@ def inspect_log(storage: Storage, path: str) -> FileReport:
         MissingFileError: there is no such file.
         StorageError: the storage refused.
     """
-    name = path.rpartition("/")[2]
-    facts: dict[str, Any] = {"file": path}
-    file = parse_log_file("", name) or parse_cdc_file("", name)
-    if file is not None:
-        token = {"write token": file.write_token} if file.write_token else {}
-        facts |= {
-            "file id": file.file_id,
-            "instant of the name": file.instant,
-            "version": file.version,
-            **token,
-        }
+    facts = _facts(path)
     problems: list[str] = []
     rows: list[tuple[Any, ...]] = []
     more: list[dict[str, Any]] = []
@@ -282,8 +277,6 @@ def _notes(block: LogBlock, schema: int | None) -> str:
     return "; ".join(notes)
 
 
-_HFILE_TRAILER = b'TRABLK"$'
-_TRAILER_BYTES = 4096  # an HFile ends with a trailer of this size
 _INSPECTORS = {"log": inspect_log, "parquet": inspect_parquet, "orc": inspect_orc, "hfile": inspect_hfile}
 
 
@@ -310,13 +303,13 @@ def inspect_file(uri: str, storage_options: Mapping[str, Any] | None = None) -> 
 
 
 def _kind(storage: Storage, name: str, size: int) -> str:
-    if parse_log_file("", name) or parse_cdc_file("", name):
+    if isinstance(parse_data_file("", name), LogFile):
         return "log"
     head = tail = b""
     if size > 0:
         with storage.open_input(name) as source:
             head = bytes(source.read(min(size, 8)))
-            source.seek(max(0, size - _TRAILER_BYTES))
+            source.seek(max(0, size - t.TRAILER_SIZE))
             tail = bytes(source.read())
     if head.startswith(MAGIC):
         return "log"
@@ -324,7 +317,7 @@ def _kind(storage: Storage, name: str, size: int) -> str:
         return "parquet"
     if head.startswith(b"ORC") or name.endswith(".orc"):
         return "orc"
-    if _HFILE_TRAILER in tail or name.endswith(".hfile"):
+    if t.MAGIC in tail or name.endswith(".hfile"):
         return "hfile"
     raise UnsupportedError(
         "not a log file, HFile or base file",
