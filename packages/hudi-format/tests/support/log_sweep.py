@@ -44,11 +44,11 @@ Known = dict[tuple[Any, ...], Rows]
 
 
 def rows_of(
-    data: bytes, said: list[CommittedRange], *, cdc: bool, begin: str, known: Known | None = None
+    data: bytes, said: list[CommittedRange], *, cdc: bool, part: bool, known: Known | None = None
 ) -> Rows:
     """Everything that a reader takes from the file: deletes and records, in the order of their blocks.
 
-    `begin` as of `BlockScope`: with one, what a log compaction replaced need not be in the file.
+    `part`: as a read of some instants takes it, so that what a log compaction replaced need not be in the file.
     """
     visible = VisibleInstants(frozenset(s.instant for s in said))
     with LogFileReader(data, file="f") as log:
@@ -58,7 +58,8 @@ def rows_of(
             if any(b.type is not BlockType.CDC_DATA for b in blocks):
                 raise CorruptFileError("another block among those of changes", file="f", offset=0)
         else:
-            blocks = order_blocks(log.blocks, BlockScope(visible=visible, begin=begin)).blocks
+            asked = frozenset(s.instant for s in said) if part else None
+            blocks = order_blocks(log.blocks, BlockScope(visible=visible, instants=asked)).blocks
             if any(b.type is BlockType.CDC_DATA for b in blocks):
                 raise AssertionError("a CDC block among data blocks")
         return [row for b in blocks for row in _rows_once(b, log.content(b), known)]
@@ -131,13 +132,13 @@ def outcome(
     said: list[CommittedRange],
     *,
     cdc: bool,
-    begin: str = "",
+    part: bool = False,
     within: str = "",
     known: Known | None = None,
 ) -> str:
     """`within`: `schema` or `parquet` where that is what was damaged."""
     try:
-        rows = rows_of(data, said, cdc=cdc, begin=begin, known=known)
+        rows = rows_of(data, said, cdc=cdc, part=part, known=known)
     except (CorruptFileError, UnsupportedError) as e:
         return "error" if e.file == "f" else "other"
     except HudiError:
@@ -177,11 +178,11 @@ def sweep(
 ) -> tuple[Counter[str], Counter[str]]:
     """Outcomes of cutting a file, and of changing one byte of it."""
     said = committed(data)
-    begin = "0" if any(b.compacted_instants for b in LogFileReader(data).blocks) else ""
+    part = any(b.compacted_instants for b in LogFileReader(data).blocks)
     known: Known = {}
-    intact = rows_of(data, said, cdc=cdc, begin=begin, known=known)
+    intact = rows_of(data, said, cdc=cdc, part=part, known=known)
     cut = Counter(
-        outcome(data[:c], intact, said, cdc=cdc, begin=begin, known=known)
+        outcome(data[:c], intact, said, cdc=cdc, part=part, known=known)
         for c in cuts(data, random_cuts, seed)
     )
     draw = random.Random(seed)
@@ -192,7 +193,7 @@ def sweep(
         byte = data[at] ^ draw.randrange(1, 256)
         bad = data[:at] + bytes([byte]) + data[at + 1 :]
         within = next((what for a, b, what in spans if a <= at < b), "")
-        changed[outcome(bad, intact, said, cdc=cdc, begin=begin, within=within, known=known)] += 1
+        changed[outcome(bad, intact, said, cdc=cdc, part=part, within=within, known=known)] += 1
     return cut, changed
 
 

@@ -52,7 +52,6 @@ class HeaderKey(IntEnum):
     BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS = 8
 
 
-_LONGEST_IDENTIFIER = 40  # characters; two numbers of 64 bits
 ROLLBACK = "0"  # the only command there is
 
 
@@ -170,21 +169,6 @@ class LogBlock:
     def positions_base_instant(self) -> str:
         """Instant of the base file that `RECORD_POSITIONS` refers to, else ""."""
         return self.header.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS, "")
-
-    @property
-    def identifier(self) -> tuple[int, int] | None:
-        """Attempt number and block sequence as 0.14 wrote them; None where the header has none.
-
-        Raises:
-            CorruptFileError: the entry is something else.
-        """
-        text = self.header.get(HeaderKey.BLOCK_IDENTIFIER)
-        if text is None:
-            return None
-        attempt, comma, sequence = text.partition(",")
-        if not (comma and attempt.isdecimal() and sequence.isdecimal()) or len(text) > _LONGEST_IDENTIFIER:
-            raise self.broken(f"BLOCK_IDENTIFIER is {text[:40]!r}")
-        return int(attempt), int(sequence)
 
     def placed(self, error: HudiError) -> HudiError:
         """The error with this block's file and instant filled in."""

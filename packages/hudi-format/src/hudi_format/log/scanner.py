@@ -33,7 +33,6 @@ class BlockScope:
         inflight: instants that are not complete though older than `visible.first_active`.
         rolled_back: instants that were taken back, whatever their blocks and the timeline say.
         latest: the instant asked for; blocks of later ones are passed over.  "" for no bound.
-        begin, end: of an incremental read: after `begin`, up to and with `end`; "" for no bound.
         instants: of an incremental read: only these; None for all.
         grouped: put the blocks of an instant together, where its first one is (from table version 8 on).  So
             are those of older tables where a log compaction replaced some.
@@ -43,45 +42,33 @@ class BlockScope:
     inflight: frozenset[str] = frozenset()
     rolled_back: frozenset[str] = frozenset()
     latest: str = ""
-    begin: str = ""
-    end: str = ""
     instants: frozenset[str] | None = None
     grouped: bool = False
 
     def sees(self, instant: str) -> bool:
-        """Whether blocks of an instant are visible."""
+        """Whether blocks of an instant are read."""
         if self.latest and instant > self.latest:
             return False
         if self.visible is not None and (instant not in self.visible or instant in self.inflight):
             return False
-        return instant not in self.rolled_back
-
-    def asks_for(self, instant: str) -> bool:
-        """Whether an instant is in the range of an incremental query."""
         if self.instants is not None and instant not in self.instants:
             return False
-        return (not self.begin or instant > self.begin) and (not self.end or instant <= self.end)
+        return instant not in self.rolled_back
 
 
 @dataclass(frozen=True, slots=True)
 class OrderedBlocks:
-    """Blocks in merge order, and counts of the excluded ones.
+    """Blocks in merge order, and what is known of the others.
 
     Attributes:
         blocks: data and delete blocks only.
-        corrupt: damaged stretches.
-        unseen: of instants that are not visible, or later than the one asked for.
-        out_of_range: of instants that an incremental read does not ask for.
-        taken_back: by a rollback block.
-        compacted: replaced by the block of a log compaction.
+        corrupt: how many damaged stretches there were.
+        taken_back: those that a rollback block took back.
     """
 
     blocks: tuple[LogBlock, ...]
     corrupt: int = 0
-    unseen: int = 0
-    out_of_range: int = 0
     taken_back: tuple[LogBlock, ...] = ()
-    compacted: int = 0
 
     @property
     def rolled_back(self) -> int:
@@ -106,18 +93,14 @@ def order_blocks(blocks: Iterable[LogBlock], scope: BlockScope) -> OrderedBlocks
     alive: list[bool] = []
     places: dict[str, list[int]] = {}
     taken_back: list[LogBlock] = []
-    corrupt = unseen = out_of_range = 0
+    corrupt = 0
     for block in blocks:
         if block.type is BlockType.CORRUPT:
             corrupt += 1
             continue
-        if block.type is not BlockType.COMMAND and block.instant.isdecimal():
-            if not scope.sees(block.instant):
-                unseen += 1
-                continue
-            if not scope.asks_for(block.instant):
-                out_of_range += 1
-                continue
+        named = block.type is not BlockType.COMMAND and block.instant.isdecimal()
+        if named and not scope.sees(block.instant):
+            continue
         check_header(block)
         if block.type is BlockType.COMMAND:
             for place in places.pop(block.target_instant, []):
@@ -130,11 +113,8 @@ def order_blocks(blocks: Iterable[LogBlock], scope: BlockScope) -> OrderedBlocks
     queue = [block for block, kept in zip(seen, alive, strict=True) if kept]
     ordered = queue
     if scope.grouped or any(b.compacted_instants for b in queue):
-        whole = not scope.begin and scope.instants is None
-        ordered = _grouped(queue, whole=whole)
-    return OrderedBlocks(
-        tuple(ordered), corrupt, unseen, out_of_range, tuple(taken_back), len(queue) - len(ordered)
-    )  # fmt: skip
+        ordered = _grouped(queue, whole=scope.instants is None)
+    return OrderedBlocks(tuple(ordered), corrupt, tuple(taken_back))
 
 
 def _grouped(queue: list[LogBlock], *, whole: bool) -> list[LogBlock]:
