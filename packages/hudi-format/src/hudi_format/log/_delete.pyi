@@ -7,12 +7,16 @@ _Numbers = npt.NDArray[np.int64]
 def walk(data: _Bytes, out: _Numbers) -> tuple[int, int, bool]:
     """Index of an Avro list of delete records: (records, bytes read, whether all are valid).
 
-    `out` has seven columns: place and length of key and partition path (-1 for null), branch of the ordering
-    value, its number (or the bits of a float or double, or the place of its bytes), its length in bytes.
+    It is filled as far as `out` reaches, which has seven columns: place and length of key and partition path (-1 for
+    null), branch of the ordering value, its number (or the bits of a float or double, or the place of its bytes), its
+    length in bytes.
     """
 
 def array_items(data: _Bytes, at: int, length: int) -> list[tuple[int, int, int]] | None:
-    """Values of one array of ordering values as (branch, number or place, length)."""
+    """Values of an array that `walk` found sound as (branch, number or place, length).
+
+    None for a null.
+    """
 
 def gather(
     data: _Bytes,

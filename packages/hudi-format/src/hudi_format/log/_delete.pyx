@@ -172,7 +172,6 @@ cdef int64_t _walk(Cursor* c, int64_t* out, int64_t rows) noexcept nogil:
 
 
 def walk(const uint8_t[::1] data not None, int64_t[:, ::1] out not None):
-    """(records, bytes read, whether all of it was sound): rows are filled as far as `out` reaches."""
     cdef int64_t rows = out.shape[0], found
     cdef int64_t[COLUMNS] none
     cdef int64_t* target = &none[0]
@@ -190,7 +189,6 @@ def walk(const uint8_t[::1] data not None, int64_t[:, ::1] out not None):
 
 
 def array_items(const uint8_t[::1] data not None, int64_t at, int64_t length):
-    """[(branch, number or offset, length)] of one array wrapper that `walk` has found sound; None for a null."""
     cdef Cursor c
     cdef int64_t count, branch, value, size
     if at < 0 or length < 1 or at > data.shape[0] or length > data.shape[0] - at:
@@ -218,7 +216,6 @@ def gather(
     const uint8_t[::1] data not None, const int64_t[::1] places not None, const int64_t[::1] lengths not None,
     int32_t[::1] offsets not None, uint8_t[::1] out not None
 ):
-    """Copy the texts at `places` one after another into `out`, and fill `offsets`; a length of -1 is empty."""
     cdef int64_t rows = places.shape[0], i, total = 0, room = out.shape[0], n = data.shape[0]
     cdef bint sound = True
     if lengths.shape[0] != rows or offsets.shape[0] != rows + 1:
@@ -276,10 +273,6 @@ def encode(
     const uint8_t[::1] texts not None, const int32_t[::1] text_offsets not None,
     uint8_t[::1] out not None,
 ):
-    """Write an Avro list of delete records to `out`; gives its length.
-
-    Buffers have at least one byte each.  `out` has room for 20 bytes, and 40 and its texts for each record.
-    """
     cdef int64_t rows = key_offsets.shape[0] - 1, i, at = 0, branch, value
     cdef int64_t need
     cdef int k

@@ -238,7 +238,6 @@ cdef int64_t _one(const uint8_t* data, int64_t at, int64_t n, int64_t* row) noex
 
 
 def scan(const uint8_t[::1] data not None, int64_t start, int64_t[:, ::1] out not None):
-    """(rows filled, where to go on): blocks from `start` on until the end of the data or of `out`."""
     cdef int64_t n = data.shape[0], rows = out.shape[0], at = start, row = 0
     if out.shape[1] != COLUMNS:
         raise ValueError(f"a row has {COLUMNS} columns")
@@ -282,7 +281,6 @@ def parse(
 
 
 def records(const uint8_t[::1] content not None, int64_t start, int64_t[::1] offsets not None):
-    """Fill `offsets` with where records begin, each after its length of four bytes; (-1 or the row at fault, end)."""
     cdef int64_t n = content.shape[0], at = start, i, rows = offsets.shape[0], bad = -1
     cdef int32_t length
     if start < 0 or start > n:
@@ -302,7 +300,6 @@ def records(const uint8_t[::1] content not None, int64_t start, int64_t[::1] off
 
 
 def join(const uint8_t[::1] data not None, const int64_t[::1] offsets not None, uint8_t[::1] out not None):
-    """Fill `out` with the records between `offsets`, each after its length of four bytes; gives the bytes used."""
     cdef int64_t n = data.shape[0], rows = offsets.shape[0] - 1, room = out.shape[0], i, length, at = 0
     cdef bint sound = rows >= 0
     with nogil:

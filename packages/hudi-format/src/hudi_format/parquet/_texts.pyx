@@ -56,7 +56,6 @@ cdef bint _all_present(const uint8_t* data, int64_t size, int64_t values) noexce
 
 
 def all_present(const uint8_t[::1] levels not None, int64_t values):
-    """Whether each of so many definition levels, of one bit, is 1."""
     cdef int64_t size = levels.shape[0]
     cdef bint found
     if values <= 0:

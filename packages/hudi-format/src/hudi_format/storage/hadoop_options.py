@@ -161,8 +161,6 @@ def _flag(values: Mapping[str, str], key: str, default: bool) -> bool:
 def with_given(translated: Mapping[str, Any], given: Mapping[str, Any], uri: str) -> dict[str, Any]:
     """Both sets of options merged.
 
-    Raises ConflictingOptionError where they contradict each other; no value is shown.
-
     Raises:
         ConflictingOptionError: they say different things; no value is shown.
     """
