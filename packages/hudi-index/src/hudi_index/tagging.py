@@ -103,25 +103,11 @@ def tag_rows(
         codes: per row, the number of its partition in `partitions`.
         files: latest base files by partition; for the global kinds of the whole table.
     """
-    if task.bucket is not None:
-        return _tag_buckets(rows, codes, partitions, storage, files, task, threads)
-    workers = threads if storage.is_local else max(threads, REMOTE_THREADS)
-    with ThreadPoolExecutor(workers) as pool:
-        tag = _tag_global if task.is_global else _tag_within
-        return tag(rows, codes, partitions, _Lookup(storage, files, task, pool))
-
-
-def _tag_buckets(
-    rows: pa.Table,
-    codes: np.ndarray,
-    partitions: tuple[str, ...],
-    storage: Storage,
-    files: Mapping[str, Sequence[BaseFile]],
-    task: LookupTask,
-    threads: int,
-) -> Tagged:
     if task.bucket is None:
-        raise ValueError("a bucket index needs its settings")
+        workers = threads if storage.is_local else max(threads, REMOTE_THREADS)
+        with ThreadPoolExecutor(workers) as pool:
+            tag = _tag_global if task.is_global else _tag_within
+            return tag(rows, codes, partitions, _Lookup(storage, files, task, pool))
     count = LookupCount(task.index, sum(len(of) for of in task.groups.values()))
     if task.drop_known:
         known = tag_rows(rows, codes, partitions, storage, files, task.looking(), threads)
