@@ -117,7 +117,7 @@ def _of_structs(columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[OrderingV
     ends = np.cumsum([len(a) for a in arrays])
     places = np.zeros(int(ends[-1]), dtype=np.int64)
     for n in range(arrays[0].type.num_fields):
-        field = np.concatenate([_ranks(v) for v in _one_order([a.flatten()[n] for a in arrays])])
+        field = _ranks([a.flatten()[n] for a in arrays])
         # The place among the fields before, and within it that of this one.
         pairs = places * (int(field.max(initial=0)) + 1) + field
         places = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
@@ -127,31 +127,20 @@ def _of_structs(columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[OrderingV
     ]
 
 
-def _one_order(columns: Sequence[pa.Array]) -> list[pa.Array]:
-    """Columns as rank numbers over all their values; null stays null."""
+def _ranks(columns: Sequence[pa.Array]) -> np.ndarray:
+    """Ranks of the values of all columns, one after the other, from 1 on; null is 0."""
     values = ordering_values(*columns)
-    if values[0].text is not None:
-        ends = np.cumsum([len(c) for c in columns])[:-1]
-        texts = pa.concat_arrays([v.source.cast(pa.large_binary()) for v in values if v.source is not None])
-        ranks = pc.rank(texts, sort_keys="ascending", tiebreaker="dense").to_numpy(zero_copy_only=False)
-        numbers = np.split(ranks.astype(np.int64), ends)
+    if values[0].text is None:
+        numbers = np.concatenate([v.numbers for v in values if v.numbers is not None])
+        ranks = np.unique(numbers, return_inverse=True)[1] + 1
     else:
-        numbers = [v.numbers for v in values if v.numbers is not None]
-        every = np.concatenate(numbers)
-        numbers = np.split(
-            np.unique(every, return_inverse=True)[1].astype(np.int64),
-            np.cumsum([len(n) for n in numbers])[:-1],
-        )
-    return [
-        pa.array(n, mask=None if v.valid is None else v.valid == 0)
-        for n, v in zip(numbers, values, strict=True)
+        texts = [v.source.cast(pa.large_binary()) for v in values if v.source is not None]
+        ranks = np.concatenate([v.numbers for v in _ranked(texts) if v.numbers is not None])
+    there = [
+        np.ones(len(c), bool) if v.valid is None else v.valid != 0
+        for c, v in zip(columns, values, strict=True)
     ]
-
-
-def _ranks(numbers: pa.Array) -> np.ndarray:
-    """Non-negative numbers plus one; null is 0."""
-    out: np.ndarray = pc.fill_null(pc.add(numbers, 1), 0).to_numpy(zero_copy_only=False)
-    return out
+    return np.where(np.concatenate(there), ranks, 0)
 
 
 def _ranked(arrays: Sequence[pa.Array]) -> list[OrderingValues]:
