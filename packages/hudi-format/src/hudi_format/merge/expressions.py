@@ -164,8 +164,7 @@ def check_expression(column: str, name: str, kind: pa.DataType, ordering: str | 
         )  # fmt: skip
     if expression.ordered and not ordering:
         raise SchemaError(
-            f"{name!r} of column {column!r} needs ordering values, but the table has no ordering "
-"field",
+            f"{name!r} of column {column!r} needs ordering values, but the table has no ordering field",
             column=column, remedy="use last, or name the field in hoodie.datasource.write.precombine.field.",
         )  # fmt: skip
 
