@@ -1,5 +1,6 @@
 """What a bug capsule keeps of the data: nothing, and no hash that tells two apart."""
 
+import re
 import zipfile
 
 import pytest
@@ -8,6 +9,7 @@ from hudi_format.errors import OptionError
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable
 from hudi_timeline.bug_capsule import make_capsule, open_capsule
+from hudi_timeline.bug_capsule.mask import BASE, Mask
 
 pytestmark = pytest.mark.req("NEW-13")
 SECRETS = ["Smith", "Miller", "Oslofjord", "Paris", "4815162342", "salary-note", "SALARY"]
@@ -42,6 +44,15 @@ def test_no_value_leaves(table, tmp_path):
         assert value.encode() not in text, value
     assert b"capsule:/table" not in text or str(tmp_path).encode() not in text
     assert b"hoodie.datasource.query.type" in text
+
+
+def test_a_path_beside_the_table_is_none_in_it():
+    mask = Mask(b"k" * 32, "/lake/trips")
+    assert mask.path("/lake/trips") == mask.path("/lake/trips/") == BASE
+    assert mask.path("/lake/trips/note").startswith(f"{BASE}/x")
+    beside = mask.path("/lake/trips_source/note")
+    assert not beside.startswith(BASE)
+    assert not {"lake", "trips", "source", "note"} & set(re.findall("[a-z]+", beside))
 
 
 def test_two_capsules_share_no_hash_unless_they_share_a_key(table, tmp_path):

@@ -141,7 +141,7 @@ class Mask:
 
     def path(self, path: str) -> str:
         """Mask of a path below the table, or of an absolute path."""
-        if path.startswith(self._uri):
+        if f"{path}/".startswith(f"{self._uri}/"):
             rest = path[len(self._uri) :].lstrip("/")
             return f"{BASE}/{self.path(rest)}" if rest else BASE
         if path in self.partitions:
@@ -178,7 +178,7 @@ class Mask:
             return self.partition(text)
         if self._is_safe(text):
             return text
-        if text.startswith(self._uri) or "/" in text:
+        if "/" in text:
             return self.path(text)
         if all(_INSTANT.match(t) for t in text.split(",")):
             return text
