@@ -256,51 +256,10 @@ _INLINE = {
 }
 
 
-def _clean(n: int) -> Act:
-    return Act(lambda t: t.clean(options={"hoodie.cleaner.commits.retained": "1"}))
-
-
-def _archive(n: int) -> Act:
-    return Act(lambda t: t.archive(options=_FEWER))
-
-
-def _compact(n: int) -> Act:
-    return Act(lambda t: t.compact(options=_COMPACT))
-
-
-def _schedule_compaction(n: int) -> Act:
-    return Act(lambda t: t.compact(mode="schedule", options=_COMPACT))
-
-
-def _execute_compaction(n: int) -> Act:
-    return Act(lambda t: t.compact(mode="execute", options=_COMPACT))
-
-
 def _pending_compaction(table: HudiTable) -> str:
     """A pending compaction, which is planned where there is none; "" where nothing is to be compacted."""
     pending = table.timeline.pending(COMPACTION)
     return pending[0].time if pending else table.compact(mode="schedule", options=_COMPACT).scheduled
-
-
-def _unschedule_compaction(n: int) -> Act:
-    """Withdrawal of a pending compaction, or of one that it plans."""
-    return Act(lambda t: t.unschedule_compaction(_pending_compaction(t)))
-
-
-def _repair_compaction(n: int) -> Act:
-    return Act(lambda t: t.repair_compaction(_pending_compaction(t)))
-
-
-def _log_compact(n: int) -> Act:
-    return Act(lambda t: t.log_compact(options=_LOG_COMPACT))
-
-
-def _schedule_log_compaction(n: int) -> Act:
-    return Act(lambda t: t.log_compact(mode="schedule", options=_LOG_COMPACT))
-
-
-def _execute_log_compaction(n: int) -> Act:
-    return Act(lambda t: t.log_compact(mode="execute", options=_LOG_COMPACT))
 
 
 def _rollback(n: int) -> Act:
@@ -312,18 +271,6 @@ def _rollback(n: int) -> Act:
     )
 
 
-def _rollback_dead(n: int) -> Act:
-    return Act(lambda t: t.rollback())
-
-
-def _savepoint(n: int) -> Act:
-    return Act(lambda t: t.savepoint())
-
-
-def _delete_savepoint(n: int) -> Act:
-    return Act(lambda t: t.delete_savepoint(savepoint_of(t.name)))
-
-
 def _restore(n: int) -> Act:
     """Commit by commit, newest first: one that dies leaves the table before some of them, and is to be run again."""
     return Act(
@@ -331,32 +278,8 @@ def _restore(n: int) -> Act:
     )
 
 
-def _downgrade(n: int) -> Act:
-    return Act(lambda t: t.downgrade())
-
-
-def _upgrade(n: int) -> Act:
-    return Act(lambda t: t.upgrade())
-
-
-def _deduplicate(n: int) -> Act:
-    return Act(lambda t: t.deduplicate())
-
-
-def _repair(n: int) -> Act:
-    return Act(lambda t: t.repair(deep=True))
-
-
 def _to_type(table: HudiTable, kind: str) -> object:
     return table.overwrite_properties({**table.config.properties, TYPE: kind})
-
-
-def _to_merge_on_read(n: int) -> Act:
-    return Act(lambda t: _to_type(t, MERGE_ON_READ))
-
-
-def _to_copy_on_write(n: int) -> Act:
-    return Act(lambda t: _to_type(t, COPY_ON_WRITE))
 
 
 # --- the metadata table
@@ -383,40 +306,12 @@ def _metadata_off(n: int) -> Act:
     )
 
 
-def _build_column_stats(n: int) -> Act:
-    return Act(lambda t: t.build_index("column_stats"))
-
-
-def _build_bloom_filters(n: int) -> Act:
-    return Act(lambda t: t.build_index("bloom_filters"))
-
-
-def _build_record_index(n: int) -> Act:
-    return Act(lambda t: t.build_index("record_index"))
-
-
-def _schedule_index(n: int) -> Act:
-    return Act(lambda t: t.build_index(INDEXES, mode="schedule"))
-
-
-def _execute_index(n: int) -> Act:
-    return Act(lambda t: t.build_index(mode="execute"))
-
-
 def _drop(table: HudiTable, partitions: Collection[str]) -> object:
     """Drop what is there of these, or what it then builds."""
     there = [p for p in metadata_config.built(table.config) if p in partitions]
     if not there:
         table.build_index(partitions)
     return table.drop_index(there or partitions)
-
-
-def _drop_index(n: int) -> Act:
-    return Act(lambda t: _drop(t, INDEXES[::2]))
-
-
-def _drop_metadata(n: int) -> Act:
-    return Act(lambda t: _drop(t, ["files"]))
 
 
 # --- buckets
@@ -426,39 +321,6 @@ _SMALL = {"hoodie.parquet.max.file.size": "1000"}
 
 def _number_of(table: HudiTable) -> int:
     return int(table.config.properties[NUM_BUCKETS]) if NUM_BUCKETS in table.config.properties else 1
-
-
-def _double_buckets(n: int) -> Act:
-    """Twice as many buckets of all partitions."""
-    return Act(lambda t: t.resize_buckets(2 * _number_of(t)))
-
-
-def _overwrite_buckets(n: int) -> Act:
-    """A number of buckets that is no multiple of what it is."""
-    return Act(lambda t: t.resize_buckets(3 if _number_of(t) % 3 else 4, overwrite=True))
-
-
-def _split_buckets(n: int) -> Act:
-    """Full buckets are split, which all are."""
-    return Act(lambda t: t.resize_buckets(options=_SMALL))
-
-
-def _merge_buckets(n: int) -> Act:
-    """Nearly empty buckets are merged, which all are."""
-    return Act(lambda t: t.resize_buckets())
-
-
-def _grow_apart(n: int) -> Act:
-    """The partitions of a table of simple buckets differ from here on."""
-    return Act(lambda t: t.resize_buckets(engine=EXTENDIBLE_HASHING, partitions=["x"], options=_SMALL))
-
-
-def _schedule_resize(n: int) -> Act:
-    return Act(lambda t: t.resize_buckets(mode="schedule", options=_SMALL))
-
-
-def _execute_resize(n: int) -> Act:
-    return Act(lambda t: t.resize_buckets(mode="execute", options=_SMALL))
 
 
 # --- reads
@@ -479,20 +341,78 @@ def _named(name: str, make: Callable[[int], Act]) -> Callable[[int], Act]:
     return lambda n: replace(make(_APART * n), name=f"{name} {n}")
 
 
-ACTS: Mapping[str, Callable[[int], Act]] = {
-    make.__name__[1:]: _named(make.__name__[1:], make)
-    for make in (
+def _by_name(*makers: Callable[[int], Act]) -> dict[str, Callable[[int], Act]]:
+    return {make.__name__[1:]: make for make in makers}
+
+
+def _services(**calls: Callable[[HudiTable], object]) -> dict[str, Callable[[int], Act]]:
+    """Acts that leave the rows as they are, by name."""
+
+    def act(call: Callable[[HudiTable], object]) -> Callable[[int], Act]:
+        return lambda n: Act(call)
+
+    return {name: act(call) for name, call in calls.items()}
+
+
+_MAKERS: Mapping[str, Callable[[int], Act]] = {
+    **_by_name(
         _upsert, _upsert_new, _upsert_all, _add_column, _upsert_by_index, _upsert_inline, _insert, _insert_known,
         _merge, _bulk_insert, _delete, _delete_where, _erase, _update, _insert_overwrite, _insert_overwrite_table,
-        _delete_partition, _alter_add, _alter_rename, _alter_drop, _alter_widen, _alter_move, _clean, _archive,
-        _compact, _schedule_compaction, _execute_compaction, _unschedule_compaction, _repair_compaction, _log_compact,
-        _schedule_log_compaction, _execute_log_compaction, _rollback, _rollback_dead, _savepoint, _delete_savepoint,
-        _restore, _downgrade, _upgrade, _deduplicate, _repair, _to_merge_on_read, _to_copy_on_write, _metadata_on,
-        _metadata_off, _build_column_stats, _build_bloom_filters, _build_record_index, _schedule_index,
-        _execute_index, _drop_index, _drop_metadata, _double_buckets, _overwrite_buckets, _split_buckets,
-        _merge_buckets, _grow_apart, _schedule_resize, _execute_resize, _read, _get,
-    )
+        _delete_partition, _alter_add, _alter_rename, _alter_drop, _alter_widen, _alter_move,
+    ),
+    **_services(
+        clean=lambda t: t.clean(options={"hoodie.cleaner.commits.retained": "1"}),
+        archive=lambda t: t.archive(options=_FEWER),
+        compact=lambda t: t.compact(options=_COMPACT),
+        schedule_compaction=lambda t: t.compact(mode="schedule", options=_COMPACT),
+        execute_compaction=lambda t: t.compact(mode="execute", options=_COMPACT),
+        # Withdrawal of a pending compaction, or of one that it plans.
+        unschedule_compaction=lambda t: t.unschedule_compaction(_pending_compaction(t)),
+        repair_compaction=lambda t: t.repair_compaction(_pending_compaction(t)),
+        log_compact=lambda t: t.log_compact(options=_LOG_COMPACT),
+        schedule_log_compaction=lambda t: t.log_compact(mode="schedule", options=_LOG_COMPACT),
+        execute_log_compaction=lambda t: t.log_compact(mode="execute", options=_LOG_COMPACT),
+    ),
+    **_by_name(_rollback),
+    **_services(
+        rollback_dead=lambda t: t.rollback(),
+        savepoint=lambda t: t.savepoint(),
+        delete_savepoint=lambda t: t.delete_savepoint(savepoint_of(t.name)),
+    ),
+    **_by_name(_restore),
+    **_services(
+        downgrade=lambda t: t.downgrade(),
+        upgrade=lambda t: t.upgrade(),
+        deduplicate=lambda t: t.deduplicate(),
+        repair=lambda t: t.repair(deep=True),
+        to_merge_on_read=lambda t: _to_type(t, MERGE_ON_READ),
+        to_copy_on_write=lambda t: _to_type(t, COPY_ON_WRITE),
+    ),
+    **_by_name(_metadata_on, _metadata_off),
+    **_services(
+        build_column_stats=lambda t: t.build_index("column_stats"),
+        build_bloom_filters=lambda t: t.build_index("bloom_filters"),
+        build_record_index=lambda t: t.build_index("record_index"),
+        schedule_index=lambda t: t.build_index(INDEXES, mode="schedule"),
+        execute_index=lambda t: t.build_index(mode="execute"),
+        drop_index=lambda t: _drop(t, INDEXES[::2]),
+        drop_metadata=lambda t: _drop(t, ["files"]),
+        # Twice as many buckets of all partitions.
+        double_buckets=lambda t: t.resize_buckets(2 * _number_of(t)),
+        # A number of buckets that is no multiple of what it is.
+        overwrite_buckets=lambda t: t.resize_buckets(3 if _number_of(t) % 3 else 4, overwrite=True),
+        # Full buckets are split, which all are.
+        split_buckets=lambda t: t.resize_buckets(options=_SMALL),
+        # Nearly empty buckets are merged, which all are.
+        merge_buckets=lambda t: t.resize_buckets(),
+        # The partitions of a table of simple buckets differ from here on.
+        grow_apart=lambda t: t.resize_buckets(engine=EXTENDIBLE_HASHING, partitions=["x"], options=_SMALL),
+        schedule_resize=lambda t: t.resize_buckets(mode="schedule", options=_SMALL),
+        execute_resize=lambda t: t.resize_buckets(mode="execute", options=_SMALL),
+    ),
+    **_by_name(_read, _get),
 }  # fmt: skip
+ACTS: Mapping[str, Callable[[int], Act]] = {name: _named(name, make) for name, make in _MAKERS.items()}
 """The acts by name, each made with a number that only one actor has."""
 
 

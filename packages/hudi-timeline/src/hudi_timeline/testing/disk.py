@@ -100,11 +100,8 @@ class Disk:
         with self._lock:
             self.events.append(_Event("rename", source, (_above(source), _above(target)), target=target))
 
-            def moved(path: str) -> str:
-                return target + path[len(source) :] if _is_in(path, source) else path
-
-            self._names = {moved(p): f for p, f in self._names.items()}
-            self._folders = {moved(f) for f in self._folders}
+            self._names = {_moved(p, source, target): f for p, f in self._names.items()}
+            self._folders = {_moved(f, source, target) for f in self._folders}
 
     def flush(self, path: str, *, written: bool) -> None:
         with self._lock:
@@ -150,9 +147,8 @@ class Disk:
                 files = {p: f for p, f in files.items() if not _is_in(p, event.path)}
                 folders = {f for f in folders if not _is_in(f, event.path)}
             elif event.kind == "rename":
-                source, to = event.path, event.target
-                files = {(to + p[len(source) :] if _is_in(p, source) else p): f for p, f in files.items()}
-                folders = {(to + f[len(source) :] if _is_in(f, source) else f) for f in folders}
+                files = {_moved(p, event.path, event.target): f for p, f in files.items()}
+                folders = {_moved(f, event.path, event.target) for f in folders}
         shutil.rmtree(target, ignore_errors=True)
         os.makedirs(target)
         for folder in sorted(folders, key=len):
@@ -174,6 +170,10 @@ def _above(path: str) -> str:
 
 def _is_in(path: str, folder: str) -> bool:
     return path == folder or path.startswith(f"{folder}/")
+
+
+def _moved(path: str, source: str, target: str) -> str:
+    return target + path[len(source) :] if _is_in(path, source) else path
 
 
 def _reachable(path: str, folders: set[str]) -> bool:

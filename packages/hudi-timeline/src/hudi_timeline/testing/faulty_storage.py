@@ -212,7 +212,6 @@ class Faults:
 
     def wrap(self, storage: Storage) -> Storage:
         """The storage with these faults."""
-
         wrapped = FaultyStorage(storage, self)
         self._storages.append(wrapped)
         return wrapped
@@ -296,27 +295,28 @@ class Faults:
         if fault.kind is TEAR:
             tear(fault.keep)
             raise Crash(f"{operation} {path}")
-        if fault.kind is DELAY and not fault.after:
-            self._sleep(fault.seconds)
-        if fault.kind is STALL and not fault.after:
-            self._stop()
+        if not fault.after:
+            self._hold_up(fault)
         if fault.kind is LOSE:
             return _nothing(operation)  # type: ignore[return-value]
         if fault.kind is DOUBLE:
             act()
         if fault.after or fault.kind in (DOUBLE, DELAY, STALE, STALL):
             result = act()
-            if fault.kind is DELAY and fault.after:
-                self._sleep(fault.seconds)
-            if fault.kind is STALL and fault.after:
-                self._stop()
+            if fault.after:
+                self._hold_up(fault)
             if fault.kind not in (FAIL, CRASH):
                 return result
         if fault.kind is FAIL:
             raise StorageError(fault.error, file=path)
         raise Crash(f"{operation} {path}")
 
-    def _stop(self) -> None:
+    def _hold_up(self, fault: Fault) -> None:
+        """Wait or stop, if the fault is of that kind."""
+        if fault.kind is DELAY:
+            self._sleep(fault.seconds)
+        if fault.kind is not STALL:
+            return
         with ExitStack() as stack:
             for storage in self._storages:
                 stack.enter_context(heartbeat.stopped(storage))
@@ -450,21 +450,20 @@ class FaultyStorage:
         return pa.PythonFile(_Output(file, self, path), mode="w")
 
     def create(self, path: str, data: bytes) -> None:
-        def tear(part: float) -> None:
-            # One step: of a torn one there is at most the temporary file that would have got the name.
-            if self.is_local:
-                folder, _, name = path.rpartition("/")
-                self.inner.touch(f"{folder}/.{name}.{uuid.uuid4().hex}.tmp", data[: int(len(data) * part)])
-
-        self._change("create", path, lambda: self.inner.create(path, data), tear)
+        self._in_one_step("create", path, data, self.inner.create)
 
     def publish(self, path: str, data: bytes) -> None:
+        self._in_one_step("publish", path, data, self.inner.publish)
+
+    def _in_one_step(self, operation: str, path: str, data: bytes, act: Callable[[str, bytes], None]) -> None:
+        """A write of which, torn, there is at most the temporary file that would have got the name."""
+
         def tear(part: float) -> None:
             if self.is_local:
                 folder, _, name = path.rpartition("/")
                 self.inner.touch(f"{folder}/.{name}.{uuid.uuid4().hex}.tmp", data[: int(len(data) * part)])
 
-        self._change("publish", path, lambda: self.inner.publish(path, data), tear)
+        self._change(operation, path, lambda: act(path, data), tear)
 
     def touch(self, path: str, data: bytes = b"") -> None:
         def tear(part: float) -> None:

@@ -59,7 +59,7 @@ def _check(
     try:
         found = rows_of(table)
     except AssertionError as e:
-        raise _violation(outcome, str(e)) from e
+        raise violation(outcome, str(e)) from e
     check_serializable(outcome, initial, found)
     # The data of a file that is as it was when it was found sound, mostly of the table that was there before.
     sound = storage.still_sound() if isinstance(storage, MemoryStorage) else set()
@@ -67,7 +67,7 @@ def _check(
     every = verify(storage, deep=deep, workers=1, scan_of=scan_of, sound=sound)
     findings = [f for f in every if f.severity == "error"]
     if findings:
-        raise _violation(outcome, f"verify says {'; '.join(map(str, findings[:3]))}")
+        raise violation(outcome, f"verify says {'; '.join(map(str, findings[:3]))}")
     if isinstance(storage, MemoryStorage):
         storage.keep_sound(sound)
 
@@ -79,7 +79,7 @@ def check_serializable(outcome: Outcome, initial: Rows, found: Rows) -> None:
         Violation: none does.
     """
     if not is_serializable(outcome.done, initial, found):
-        raise _violation(outcome, f"no serial order of the calls gives {_short(found)}")
+        raise violation(outcome, f"no serial order of the calls gives {_short(found)}")
 
 
 def by_key(*columns: str, key: str = RECORD_KEY) -> Callable[[HudiTable], Rows]:
@@ -205,12 +205,12 @@ class Follower:
         """
         self.poll(outcome.table())
         if self.again:
-            raise _violation(outcome, f"changes arrived more than once: {_short(sorted(self.again))}")
+            raise violation(outcome, f"changes arrived more than once: {_short(sorted(self.again))}")
         rows = outcome.table().read([RECORD_KEY, COMMIT_TIME]).to_arrow()
         there = set(zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True))
         missed = sorted(there - set(self.seen))
         if missed:
-            raise _violation(outcome, f"changes never arrived: {_short(missed)}")
+            raise violation(outcome, f"changes never arrived: {_short(missed)}")
 
 
 def _short(value: object) -> str:
@@ -218,9 +218,10 @@ def _short(value: object) -> str:
     return text if len(text) <= 300 else f"{text[:300]}..."
 
 
-def _violation(outcome: Outcome, why: str) -> Violation:
+def violation(outcome: Outcome, why: str) -> Violation:
+    """Error about an outcome, with its calls and what repeats it."""
     calls = "; ".join(map(str, outcome.done[:_SHOWN]))
     return Violation(f"seed {outcome.seed}: {why}. Calls: {calls}. Switches: {list(outcome.switches)}")
 
 
-__all__ = ["Follower", "Violation", "by_key", "check", "check_serializable", "is_serializable"]
+__all__ = ["Follower", "Violation", "by_key", "check", "check_serializable", "is_serializable", "violation"]

@@ -17,7 +17,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -204,13 +204,8 @@ class _Turns:
         self._gates[self.turn].release()
 
     @property
-    def is_actor(self) -> bool:
-        """Whether this thread is an actor's."""
-        return self.actor is not None
-
-    @property
     def actor(self) -> str | None:
-        """The actor whose thread this is."""
+        """The actor whose thread this is; None for other threads."""
         return self._actor_of.get(threading.get_ident())
 
     def enter(self, name: str) -> None:
@@ -221,15 +216,13 @@ class _Turns:
 
     def touch(self, what: str, changed: bool, held: object = None) -> None:
         """Note what this actor looks at or changes, and what was there; of other threads nothing."""
-        me = self._actor_of.get(threading.get_ident())
-        if me is not None:
+        if self.actor is not None:
             self.trace[-1].touched.add((what, changed))
             self.trace[-1].held.setdefault(what, held)
 
     def step(self, likely: float = 0.0) -> None:
         """Place where the turn may be given to another, at least so likely."""
-        me = self._actor_of.get(threading.get_ident())
-        if me is None:
+        if (me := self.actor) is None:
             return
         self.steps += 1
         at = self.steps
@@ -253,8 +246,7 @@ class _Turns:
 
     def wait_for(self, holder: Callable[[], str | None]) -> None:
         """Give the turn away until nobody holds the lock."""
-        me = self._actor_of.get(threading.get_ident())
-        if me is None:
+        if (me := self.actor) is None:
             return
         self.touch(LOCK, True, holder())
         while holder() is not None:
@@ -413,29 +405,19 @@ def _done(call: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
     return done
 
 
-@contextmanager
-def on_this_thread() -> Iterator[None]:
+def on_this_thread() -> AbstractContextManager[None]:
     """Calls without threads of their own: of a small table in memory that is faster."""
-    submit, me = ThreadPoolExecutor.submit, threading.get_ident()
-
-    def called(pool: ThreadPoolExecutor, call: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        mine = threading.get_ident() == me and not str(pool._thread_name_prefix).startswith(_OWN_THREADS)
-        return _done(call, *args, **kwargs) if mine else submit(pool, call, *args, **kwargs)
-
-    ThreadPoolExecutor.submit = called  # type: ignore[assignment, method-assign]
-    try:
-        yield
-    finally:
-        ThreadPoolExecutor.submit = submit  # type: ignore[method-assign]
+    me = threading.get_ident()
+    return _at_once(lambda: threading.get_ident() == me)
 
 
 @contextmanager
-def _one_at_a_time(turns: _Turns) -> Iterator[None]:
-    """Actors have no threads of their own."""
+def _at_once(mine: Callable[[], bool]) -> Iterator[None]:
+    """The threads of which `mine` is true do themselves what they would do on threads of their own."""
     submit = ThreadPoolExecutor.submit
 
     def called(pool: ThreadPoolExecutor, call: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        if not turns.is_actor or str(pool._thread_name_prefix).startswith(_OWN_THREADS):
+        if not mine() or str(pool._thread_name_prefix).startswith(_OWN_THREADS):
             return submit(pool, call, *args, **kwargs)
         return _done(call, *args, **kwargs)
 
@@ -528,7 +510,7 @@ def _run(
         threading.Thread(target=run, args=(n,), name=f"actor-{n}", daemon=True) for n in sorted(actors)
     ]
     try:
-        with _one_at_a_time(turns):
+        with _at_once(lambda: turns.actor is not None):
             for thread in threads:
                 thread.start()
             for thread in threads:

@@ -19,9 +19,10 @@ from hudi_timeline import table_config
 from hudi_timeline.concurrency import markers
 from hudi_timeline.table import HudiTable
 from hudi_timeline.testing.table_builder import TableBuilder
-from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.action_metadata import (
     CleanPlan,
+    CompactionOperation,
+    CompactionPlan,
     InstantName,
     RollbackMetadata,
     RollbackPlan,
@@ -68,8 +69,8 @@ class TableState:
 @dataclass(frozen=True)
 class _Maker:
     about: str
+    table_type: str
     make: Callable[[TableBuilder], Rows | type[HudiError]]
-    merge_on_read: bool = False
 
 
 _MAKERS: dict[str, _Maker] = {}
@@ -78,11 +79,11 @@ _MAKERS: dict[str, _Maker] = {}
 _Make = TypeVar("_Make", bound=Callable[[TableBuilder], Rows | type[HudiError]])
 
 
-def _cow(name: str, about: str) -> Callable[[_Make], _Make]:
+def _cow(name: str, about: str, *, table_type: str = "COPY_ON_WRITE") -> Callable[[_Make], _Make]:
     """Register a state of a copy-on-write table."""
 
     def add(make: _Make) -> _Make:
-        _MAKERS[name] = _Maker(about, make)
+        _MAKERS[name] = _Maker(about, table_type, make)
         return make
 
     return add
@@ -90,12 +91,7 @@ def _cow(name: str, about: str) -> Callable[[_Make], _Make]:
 
 def _mor(name: str, about: str) -> Callable[[_Make], _Make]:
     """Register a state of a merge-on-read table."""
-
-    def add(make: _Make) -> _Make:
-        _MAKERS[name] = _Maker(about, make, merge_on_read=True)
-        return make
-
-    return add
+    return _cow(name, about, table_type="MERGE_ON_READ")
 
 
 def state_names() -> list[str]:
@@ -113,8 +109,7 @@ def make_state(name: str, storage: Storage | None = None) -> TableState:
         KeyError: no such state; `state_names` lists them.
     """
     maker = _MAKERS[name]
-    kind = "MERGE_ON_READ" if maker.merge_on_read else "COPY_ON_WRITE"
-    built = TableBuilder(storage, table_type=kind)
+    built = TableBuilder(storage, table_type=maker.table_type)
     found = maker.make(built)
     rows, error = (found, None) if isinstance(found, dict) else (None, found)
     return TableState(name, maker.about, built, rows, error)
@@ -342,21 +337,9 @@ def _compaction(made: TableBuilder) -> Rows:
     base = _first(made)
     log = made.log("second", {"k1": 10})
     made.commit("second", log)
-    plan = {
-        "operations": [
-            {
-                "baseInstantTime": made.at("first"),
-                "deltaFilePaths": [log.path.rpartition("/")[2]],
-                "dataFilePath": base.path.rpartition("/")[2],
-                "fileId": made.group(1),
-                "partitionPath": "p0",
-                "metrics": {},
-            }
-        ],
-        "extraMetadata": None,
-        "version": 2,
-    }
-    content = avro_files.render("HoodieCompactionPlan", plan)
+    base_file, log_file = (s.path.rpartition("/")[2] for s in (base, log))
+    part = CompactionOperation("p0", made.group(1), made.at("first"), base_file, (log_file,))
+    content = CompactionPlan((part,), version=2).to_bytes()
     made.pending("compaction", COMPACTION, request=content, inflight=None)
     made.commit("third", made.log("third", {"k2": 20}, on="compaction"))
     return {"k1": 10, "k2": 20, "k3": 3}

@@ -11,23 +11,20 @@ Rows are {key: value}.  Instants have names; the first one used is the oldest, a
 from __future__ import annotations
 
 import io
-import json
 import struct
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-import fastavro
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_format.file_names import PARTITION_METADATA, base_file_name
+from hudi_format.file_names import base_file_name
 from hudi_format.log.block import BlockType
-from hudi_format.log.encoder import delete_content
 from hudi_format.log.kryo import KEY_CLASS
 from hudi_format.log.writer import LogWriter
 from hudi_format.model import WriteStat, join_path
+from hudi_format.parquet.thrift import varint
+from hudi_format.partition_metadata import write_if_absent
 from hudi_format.schema.avro import to_avro
 from hudi_format.schema.meta_fields import with_meta
 from hudi_format.storage.open import open_storage
@@ -57,22 +54,13 @@ _NULL, _NEW, _BY_NAME = b"\x00", b"\x01", b"\x01"
 
 def kryo_delete_content(keys: Sequence[str], partition: str | None) -> bytes:
     """Content of a delete block of version 1; keys and partition are ASCII."""
-    out = _BY_NAME + _varint(0) + _text(f"[L{KEY_CLASS};") + _NEW + _varint(len(keys) + 1)
+    out = _BY_NAME + varint(0) + _text(f"[L{KEY_CLASS};") + _NEW + varint(len(keys) + 1)
     for place, key in enumerate(keys):
-        out += _BY_NAME + _varint(1)
+        out += _BY_NAME + varint(1)
         if place == 0:
             out += _text(KEY_CLASS)
         out += _NEW + (_NULL if partition is None else _NEW + _text(partition)) + _NEW + _text(key)
     return struct.pack(">ii", _VERSION, len(out)) + out
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def _text(text: str) -> bytes:
@@ -158,10 +146,9 @@ class TableBuilder:
         """Write a base file of the instant `name`; returns its write statistic."""
         instant = self.at(name)
         file_name = base_file_name(self.group(group), self._token(), instant)
-        made = pa.Table.from_pylist(self._records(rows, instant, partition, file_name), with_meta(SCHEMA))
         out = io.BytesIO()
-        pq.write_table(made, out, store_schema=False)
-        self._partition(partition, instant)
+        pq.write_table(self._rows(rows, instant, partition, file_name), out, store_schema=False)
+        write_if_absent(self.storage, partition, instant)
         data = out.getvalue()
         self.storage.touch(join_path(partition, file_name), data)
         return WriteStat(
@@ -197,18 +184,18 @@ class TableBuilder:
         """
         instant, base = self.at(name), self.at(on or next(iter(self.instants)))
         schema = to_avro(with_meta(SCHEMA), _NAME)
-        self._partition(partition, instant)
+        write_if_absent(self.storage, partition, instant)
         writer = LogWriter(
             self.storage, partition, self.group(group), base, instant=instant, schema=schema,
             write_token=self._token(),
         )  # fmt: skip
         with writer:
             if rows:
-                writer.append_avro(*_datums(self._records(rows, instant, partition, ""), schema))
+                writer.append_rows(self._rows(rows, instant, partition, ""))
             if deletes:
-                keys = pa.array(deletes, pa.string())
-                content = delete_content(keys, pa.array([partition] * len(keys), pa.string()))
-                writer.append(BlockType.DELETE, content)
+                writer.append_deletes(
+                    pa.array(deletes, pa.string()), pa.array([partition] * len(deletes), pa.string())
+                )
             if kryo:
                 writer.append(BlockType.DELETE, kryo_delete_content(kryo, partition))
             if rolls_back:
@@ -237,10 +224,8 @@ class TableBuilder:
         self._tokens += 1
         return f"{self._tokens}-0-1"
 
-    def _records(
-        self, rows: Mapping[str, int], instant: str, partition: str, file_name: str
-    ) -> list[dict[str, Any]]:
-        return [
+    def _rows(self, rows: Mapping[str, int], instant: str, partition: str, file_name: str) -> pa.Table:
+        records = [
             {
                 "_hoodie_commit_time": instant,
                 "_hoodie_commit_seqno": f"{instant}_0_{n}",
@@ -251,12 +236,7 @@ class TableBuilder:
             }
             for n, (key, value) in enumerate(rows.items())
         ]  # fmt: skip
-
-    def _partition(self, partition: str, instant: str) -> None:
-        path = join_path(partition, PARTITION_METADATA)
-        if self.storage.info(path) is None:
-            depth = partition.count("/") + 1 if partition else 0
-            self.storage.touch(path, f"commitTime={instant}\npartitionDepth={depth}\n".encode())
+        return pa.Table.from_pylist(records, with_meta(SCHEMA))
 
     # --- the timeline --------------------------------------------------------------------------------
 
@@ -333,13 +313,3 @@ class TableBuilder:
         if inflight is not None:
             self.storage.create(self.path_of(instant, action, INFLIGHT), inflight)
         return instant
-
-
-def _datums(records: list[dict[str, Any]], schema: str) -> tuple[bytes, Any]:
-    """Concatenated Avro records, and their offsets."""
-    parsed = fastavro.parse_schema(json.loads(schema))
-    out, offsets = io.BytesIO(), [0]
-    for record in records:
-        fastavro.schemaless_writer(out, parsed, record)
-        offsets.append(out.tell())
-    return out.getvalue(), np.asarray(offsets, np.int64)

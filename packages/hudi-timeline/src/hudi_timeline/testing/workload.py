@@ -21,7 +21,7 @@ from hudi_timeline.options.transaction_options import CONFLICT_DETECTION, CONFLI
 from hudi_timeline.table import HudiTable
 from hudi_timeline.testing.acts import ACTS, acts_on
 from hudi_timeline.testing.faulty_storage import CRASH, DELAY, DOUBLE, FAIL, STALL, TEAR, Fault
-from hudi_timeline.testing.histories import Violation, check, check_serializable
+from hudi_timeline.testing.histories import check, check_serializable, violation
 from hudi_timeline.testing.interleavings import Act, Done, Outcome, Rows, on_this_thread, simulate
 from hudi_timeline.testing.memory_storage import MemoryStorage
 from hudi_timeline.testing.simulated_time import SimulatedTime
@@ -132,9 +132,7 @@ class Case:
         _check_all(outcome, initial, deep=deep)
         for done in outcome.done:
             if isinstance(done.error, _BROKEN) and not done.struck and not _came_late(done):
-                raise Violation(
-                    f"seed {outcome.seed}: {done}: {done.error}. Switches: {list(outcome.switches)}"
-                )
+                raise violation(outcome, f"{done}: {done.error}")
         if any(self.faults.values()):
             before = _memory_of(outcome).state()
             _mend(outcome)
@@ -192,10 +190,7 @@ def _check_filters(outcome: Outcome, table: HudiTable, rows: pa.Table) -> None:
                 found[f"{name} = {value}"] = (modelled(got), modelled(rows.filter(is_it)))
     for what, (got, right) in found.items():
         if got != right:
-            raise Violation(
-                f"seed {outcome.seed}: the rows with {what} are {right}, and {got} is read. Calls: "
-                f"{'; '.join(map(str, outcome.done))}. Switches: {list(outcome.switches)}"
-            )
+            raise violation(outcome, f"the rows with {what} are {right}, and {got} is read")
 
 
 def _mend(outcome: Outcome) -> None:
@@ -207,7 +202,7 @@ def _mend(outcome: Outcome) -> None:
         table.restore(savepoint_of(table.name))
         rows = rows_of(outcome.table())
         if rows != SAVED:
-            raise Violation(f"seed {outcome.seed}: a restore that is run again leaves {rows}")
+            raise violation(outcome, f"a restore that is run again leaves {rows}")
     table.rollback()
 
 

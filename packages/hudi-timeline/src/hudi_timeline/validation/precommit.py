@@ -179,10 +179,6 @@ class StateSource(SnapshotSource):
 
     partitions: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, snapshot: TableSnapshot, partitions: tuple[str, ...]) -> StateSource:
-        return cls(snapshot, merged_schema(snapshot.config, snapshot.schema), partitions=partitions)
-
     @property
     def columns(self) -> tuple[PartitionColumn, ...]:
         return partition_columns(self.snapshot.config, self.snapshot.schema, from_path=False)
@@ -197,17 +193,13 @@ class MergedState(MergedSource):
 
     partitions: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, snapshot: TableSnapshot, partitions: tuple[str, ...]) -> MergedState:
-        return cls(snapshot, merged_schema(snapshot.config, snapshot.schema), partitions=partitions)
-
     def _wanted(self) -> PartitionFilter:
         return ThesePartitions(frozenset(self.partitions))
 
 
 def _state(snapshot: TableSnapshot, partitions: tuple[str, ...]) -> SnapshotSource:
-    merged = snapshot.config.table_type == "MERGE_ON_READ"
-    return (MergedState if merged else StateSource).of(snapshot, partitions)
+    source = MergedState if snapshot.config.table_type == "MERGE_ON_READ" else StateSource
+    return source(snapshot, merged_schema(snapshot.config, snapshot.schema), partitions=partitions)
 
 
 def _scan(snapshot: TableSnapshot, columns: Sequence[str] | None, filter: Filter) -> Scan:
