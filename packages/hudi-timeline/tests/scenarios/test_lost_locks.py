@@ -11,7 +11,7 @@ from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.services import cleaning
-from hudi_timeline.services.compaction import compaction_executor, plan_execution
+from hudi_timeline.services.compaction import plan_execution
 from hudi_timeline.timeline.instant import COMPACTION
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
@@ -76,7 +76,7 @@ def dead_compaction(table, monkeypatch):
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(compaction_executor, "publish", killed)
+        patch.setattr(plan_execution, "_publish", killed)
         patch.setattr(plan_execution, "_give_back", lambda *_: None)
         with pytest.raises(Killed):
             table.compact()

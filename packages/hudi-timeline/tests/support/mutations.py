@@ -9,7 +9,7 @@ from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.heartbeat import Heartbeat, Liveness
 from hudi_timeline.metadata_table.mirror import Mirrored
 from hudi_timeline.services import archival, cleaning, pending_cleans, restore, rollback, savepoints
-from hudi_timeline.services.compaction import compaction, compaction_executor, pending_plans
+from hudi_timeline.services.compaction import compaction, compaction_executor, pending_plans, plan_execution
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.testing import (
     CRASH,
@@ -111,6 +111,7 @@ def compactions_are_planned_beside_open_writes(patch):
     patch.setattr(pending_plans, "refuse_overtaken", lambda *args: None)
     patch.setattr(compaction_executor, "refuse_overtaken", lambda *args: None)
     patch.setattr(compaction_executor, "_check_ours", lambda *args: None)
+    patch.setattr(plan_execution, "_refuse_taken_away", lambda *args: None)
     patch.setattr(conflict_resolution, "_check_groups", lambda *args: None)
 
 
@@ -133,6 +134,7 @@ def a_compaction_that_was_taken_back_is_completed(patch):
     for module in (compaction_executor, pending_plans):
         patch.setattr(module, "refuse_alive", lambda *args: None)
     patch.setattr(compaction_executor, "_check_ours", lambda *args: None)
+    patch.setattr(plan_execution, "_refuse_taken_away", lambda *args: None)
     patch.setattr(Heartbeat, "check", lambda self: None)
 
 

@@ -9,7 +9,7 @@ from hudi_format.errors import ConcurrentWriterError, LockError, StorageError, W
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks.file_system import FileSystemLock
-from hudi_timeline.services.compaction import compaction_executor, plan_execution
+from hudi_timeline.services.compaction import plan_execution
 from hudi_timeline.timeline.action_metadata import InstantName, RollbackPlan, render_action
 from hudi_timeline.timeline.instant import INFLIGHT, REQUESTED, ROLLBACK, instant_path
 from hudi_timeline.transaction import late_publication
@@ -68,7 +68,7 @@ def stopped_compaction(table, monkeypatch):
     def at(act):
         table.upsert([{**OWN, "ts": 3}])
         instant = table.compact(mode="schedule").scheduled
-        publish, check = plan_execution.publish, heartbeat.Heartbeat.check
+        publish, check = plan_execution._publish, heartbeat.Heartbeat.check
 
         def late(context, begun, snapshot, metadata):
             def stopped(beat):
@@ -80,7 +80,7 @@ def stopped_compaction(table, monkeypatch):
             monkeypatch.setattr(heartbeat.Heartbeat, "check", stopped)
             publish(context, begun, snapshot, metadata)
 
-        monkeypatch.setattr(compaction_executor, "publish", late)
+        monkeypatch.setattr(plan_execution, "_publish", late)
         return instant
 
     return at

@@ -49,7 +49,7 @@ from hudi_timeline.keys.duplicates import DUPLICATES, copies, described, find
 from hudi_timeline.keys.keyed_slices import KeyedSlices, Writers
 from hudi_timeline.options.compaction_config import CompactionConfig, parse_compaction_options
 from hudi_timeline.options.service_options import DedupeType
-from hudi_timeline.services.compaction.compaction_executor import HARMED
+from hudi_timeline.services.compaction.plan_execution import HARMED
 from hudi_timeline.services.compaction.slice_tasks import CompactionTask, make_tasks, stored_schema_text
 from hudi_timeline.services.table_service import ServiceContext, dry_run_looks_again
 from hudi_timeline.timeline.instant import COMMIT, DELTA_COMMIT, INFLIGHT, instant_path

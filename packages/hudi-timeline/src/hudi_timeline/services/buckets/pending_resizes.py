@@ -25,7 +25,7 @@ from hudi_timeline.options.service_config import ResizeConfig
 from hudi_timeline.services.buckets.clustering_plans import as_request, pending_clusterings, read_resize
 from hudi_timeline.services.buckets.resize_plan import ResizePlan
 from hudi_timeline.services.buckets.resize_tasks import make_resize_tasks
-from hudi_timeline.services.compaction.compaction_executor import BY_NAME
+from hudi_timeline.services.compaction.plan_execution import BY_NAME
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.action_metadata import render_action
 from hudi_timeline.timeline.instant import REPLACE_COMMIT, REQUESTED, Instant

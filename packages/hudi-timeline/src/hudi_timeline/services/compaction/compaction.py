@@ -25,25 +25,19 @@ from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.concurrency.precedence import Precedence
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.display.html_view import HtmlView
-from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.outlived_snapshot import looks_again
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.compaction_config import CompactionConfig, parse_compaction_options
 from hudi_timeline.options.transaction_options import HIGH, OVERLAPPING
-from hudi_timeline.services.compaction.compaction_executor import HARMED, execute
+from hudi_timeline.services.compaction.compaction_executor import execute
 from hudi_timeline.services.compaction.compaction_planner import (
     is_due,
     make_compaction_plan,
     open_writes,
     reserved_groups,
 )
-from hudi_timeline.services.compaction.pending_plans import (
-    find_pending,
-    planned_slices,
-    read_pending,
-    refuse_misfit,
-    refuse_overtaken,
-)
+from hudi_timeline.services.compaction.pending_plans import executable_slices, find_pending, read_pending
+from hudi_timeline.services.compaction.plan_execution import HARMED
 from hudi_timeline.services.compaction.slice_tasks import (
     Runner,
     make_tasks,
@@ -204,11 +198,7 @@ def look_into(context: ServiceContext, instant: str | None, config: CompactionCo
     operations: list[CompactionOperation] = []
     for one in pending:
         found = read_pending(snapshot.storage, one)
-        refuse_overtaken(snapshot, found)
-        listing = list_partition_files(snapshot.storage, {o.partition for o in found.plan.operations})
-        slices = planned_slices(found, listing, table=snapshot.storage.uri)
-        refuse_misfit(snapshot, found)
-        make_tasks(snapshot, one.time, slices, config)
+        make_tasks(snapshot, one.time, executable_slices(snapshot, found), config)
         operations += found.plan.operations
     return CompactionResult(
         "",

@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from hudi_format.model import WriteStat
 from hudi_timeline.concurrency.running_call import RunningCall
-from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.file_system_view.table_schema import with_history
 from hudi_timeline.options.compaction_config import CompactionConfig
 from hudi_timeline.services.compaction.pending_plans import (
+    executable_slices,
     find_pending,
-    planned_slices,
     read_pending,
-    refuse_misfit,
     refuse_overtaken,
     warns_of_done,
 )
 from hudi_timeline.services.compaction.plan_execution import (
     COMPACTING,
+    HARMED,
     PlanExecution,
-    publish,
-    refuse_taken_away,
-    remove_failed_tries,
     run_to_end,
     take,
 )
-from hudi_timeline.services.compaction.slice_tasks import (
-    Runner,
-    make_tasks,
-    run_on_threads,
-)
+from hudi_timeline.services.compaction.slice_tasks import Runner, make_tasks, run_on_threads
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.instant import (
     INFLIGHT,
@@ -45,14 +35,7 @@ from hudi_timeline.transaction import rollback_executor
 from hudi_timeline.transaction.rollback_guard import refuse_alive
 from hudi_timeline.transaction.rollback_plan import read_plan, target_of
 from hudi_timeline.transaction.schema_history import as_planned
-from hudi_timeline.transaction.write_basis import Basis
-
-log = logging.getLogger("hudi")
-
-HARMED = ("base file format", "bootstrap")
-"""Features of the gate that new base files would harm, and services that make none leave alone."""
-BY_NAME = (*HARMED, "schema on read")
-"""And that go by the names of columns, where files have others of an earlier version."""
+from hudi_timeline.transaction.write_basis import Changes
 
 
 def execute(
@@ -81,7 +64,7 @@ def execute(
     begun = _begin(context, time, config, RunningCall.here(), seen=seen)
     if begun is None:
         return None
-    return run_to_end(context, begun, run, partial(_commit, context, begun))
+    return run_to_end(context, begun, run, partial(_check_ours, begun))
 
 
 def _begin(
@@ -102,10 +85,7 @@ def _begin(
             context.settle_metadata_table(snapshot)
             snapshot = replace(snapshot, config=context.table)
         snapshot = rolled_back(snapshot, instant)
-        refuse_overtaken(snapshot, pending)
-        listing = list_partition_files(storage, {o.partition for o in pending.plan.operations})
-        slices = planned_slices(pending, listing, table=storage.uri)
-        refuse_misfit(snapshot, pending)
+        slices = executable_slices(snapshot, pending)
         tasks = make_tasks(with_history(as_planned(snapshot, time), None), time, slices, config)
         beat = take(context, COMPACTING, instant, snapshot, call)
     return PlanExecution(COMPACTING, pending, snapshot, tuple(tasks), beat)
@@ -127,27 +107,14 @@ def rolled_back(snapshot: TableSnapshot, instant: Instant) -> TableSnapshot:
     return snapshot
 
 
-def _commit(context: ServiceContext, begun: PlanExecution, stats: tuple[WriteStat, ...]) -> None:
-    with context.locked(also=HARMED, keep_metadata=True) as snapshot:
-        _check_ours(context, begun, snapshot, stats)
-        context.settle_metadata_table(snapshot)
-        remove_failed_tries(context, begun, snapshot, stats)
-        publish(context, begun, snapshot, stats)
-
-
-def _check_ours(
-    context: ServiceContext, begun: PlanExecution, snapshot: TableSnapshot, stats: Sequence[WriteStat]
-) -> None:
-    """Raise where the execution must not be completed, under the lock."""
-    refuse_taken_away(context, begun, snapshot, stats)
-    before, time = begun.snapshot, begun.time
-    changes = Basis.of(before.config, before.timeline).changes(snapshot.config, snapshot.timeline)
-    earlier = tuple(i.time for i in changes.written if i.time < time)
+def _check_ours(begun: PlanExecution, snapshot: TableSnapshot, changes: Changes) -> None:
+    """Raise where the files were merged for another state than there is."""
+    earlier = any(i.time < begun.time for i in changes.written)
     if changes.undone or changes.restores or changes.properties or changes.untold or earlier:
         raise changes.conflict(
             "the files were merged for what was there before; the plan is still there",
-            table=context.storage.uri,
-            instant=time,
+            table=snapshot.storage.uri,
+            instant=begun.time,
             remedy="run the compaction again.",
         )
     refuse_overtaken(snapshot, begun.pending)

@@ -16,20 +16,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hudi_format.errors import HudiError, InstantNotFoundError, UnsupportedError
-from hudi_format.file_names import parse_log_file
-from hudi_format.model import join_path
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.services.compaction.compaction_executor import rolled_back
 from hudi_timeline.services.compaction.pending_plans import (
     PendingPlan,
+    begun_slices,
+    executable_slices,
     find_idle,
     find_pending,
-    planned_slices,
     read_pending,
-    refuse_misfit,
-    refuse_overtaken,
     replace_plan,
 )
 from hudi_timeline.services.table_service import ServiceContext
@@ -135,7 +132,7 @@ def _result(
             instant=found.time,
             remedy="`hudi compact show` lists its file groups.",
         )
-    begun = _begun_slices(snapshot, found)
+    begun = begun_slices(list_partition_files(storage, {o.partition for o in operations}), found.time)
     withdrawn = tuple(o for o in wanted if (o.partition, o.file_id) not in begun)
     if wanted and not withdrawn:
         first = begun[wanted[0].partition, wanted[0].file_id]
@@ -149,18 +146,6 @@ def _result(
         )
     out = {id(o) for o in withdrawn}
     return WithdrawalResult(found.time, withdrawn, tuple(o for o in operations if id(o) not in out))
-
-
-def _begun_slices(snapshot: TableSnapshot, found: PendingPlan) -> dict[tuple[str, str], str]:
-    """A log file of each file group of a plan that has one at the plan's instant."""
-    listing = list_partition_files(snapshot.storage, {o.partition for o in found.plan.operations})
-    begun: dict[tuple[str, str], str] = {}
-    for partition, entries in listing.items():
-        for entry in entries:
-            file = parse_log_file(partition, entry.name)
-            if file is not None and file.instant == found.time:
-                begun.setdefault((partition, file.file_id), join_path(partition, entry.name))
-    return begun
 
 
 def validate(context: ServiceContext, instant: str) -> tuple[OperationCheck, ...]:
@@ -178,9 +163,7 @@ def validate(context: ServiceContext, instant: str) -> tuple[OperationCheck, ...
     for operation in found.plan.operations:
         alone = replace(found, plan=CompactionPlan((operation,), version=found.plan.version))
         try:
-            planned_slices(alone, listing, table=storage.uri)
-            refuse_overtaken(snapshot, alone)
-            refuse_misfit(snapshot, alone)
+            executable_slices(snapshot, alone, listing)
         except HudiError as e:
             checks.append(OperationCheck(operation, str(e)))
         else:

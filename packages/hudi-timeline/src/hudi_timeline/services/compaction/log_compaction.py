@@ -39,7 +39,6 @@ from hudi_timeline.services.compaction.compaction import (
     begun_elsewhere,
     refuse_copy_on_write,
 )
-from hudi_timeline.services.compaction.compaction_executor import HARMED
 from hudi_timeline.services.compaction.compaction_planner import (
     PLAN_VERSION,
     open_writes,
@@ -54,11 +53,9 @@ from hudi_timeline.services.compaction.pending_plans import (
 )
 from hudi_timeline.services.compaction.plan_execution import (
     COMPACTING_LOGS,
+    HARMED,
     PLAN_AGAIN,
     PlanExecution,
-    publish,
-    refuse_taken_away,
-    remove_failed_tries,
     run_to_end,
     take,
 )
@@ -88,7 +85,7 @@ from hudi_timeline.transaction import rollback_executor
 from hudi_timeline.transaction.retries import waited_for
 from hudi_timeline.transaction.rollback_guard import refuse_alive, running_writes
 from hudi_timeline.transaction.schema_history import refuse_older_than_history
-from hudi_timeline.transaction.write_basis import Basis
+from hudi_timeline.transaction.write_basis import Changes
 
 log = logging.getLogger("hudi")
 
@@ -295,7 +292,7 @@ def _execute(
     begun = _begin(context, time, config, RunningCall.here(), seen=seen)
     if begun is None:
         return None
-    return run_to_end(context, begun, run, partial(_commit, context, begun))
+    return run_to_end(context, begun, run, partial(_check_ours, begun))
 
 
 def _begin(
@@ -374,21 +371,9 @@ def _fitting(
     return fitting
 
 
-def _commit(context: ServiceContext, begun: _LogExecution, stats: tuple[WriteStat, ...]) -> None:
-    with context.locked(also=HARMED, keep_metadata=True) as snapshot:
-        _check_ours(context, begun, snapshot, stats)
-        context.settle_metadata_table(snapshot)
-        remove_failed_tries(context, begun, snapshot, stats)
-        publish(context, begun, snapshot, stats)
-
-
-def _check_ours(
-    context: ServiceContext, begun: _LogExecution, snapshot: TableSnapshot, stats: Sequence[WriteStat]
-) -> None:
-    """Raise where the execution must not be completed, under the lock."""
-    refuse_taken_away(context, begun, snapshot, stats)
-    storage, time, before = context.storage, begun.time, begun.snapshot
-    changes = Basis.of(before.config, before.timeline).changes(snapshot.config, snapshot.timeline)
+def _check_ours(begun: _LogExecution, snapshot: TableSnapshot, changes: Changes) -> None:
+    """Raise where the log compaction has to give way."""
+    storage, time = snapshot.storage, begun.time
     if changes.undone or changes.restores or changes.properties or changes.untold:
         raise changes.conflict(
             "the log blocks were merged for what was there before",

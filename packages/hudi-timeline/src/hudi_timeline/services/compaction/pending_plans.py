@@ -23,8 +23,10 @@ from hudi_format.model import BaseFile, FileSlice, LogFile, join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_format.storage.stable_reads import read_whole
+from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slice_history import FileHistory
 from hudi_timeline.file_system_view.file_slices import committed_logs
+from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.services.compaction.compaction_planner import PLAN_VERSION, open_writes
 from hudi_timeline.services.table_service import ServiceContext
@@ -208,17 +210,29 @@ def _bad(what: str) -> CorruptFileError:
     return CorruptFileError(f"a compaction plan {what}", remedy=f"{_REPAIR}.")
 
 
-def planned_slices(
-    pending: PendingPlan, listing: Mapping[str, Sequence[FileInfo]], *, table: str
+def executable_slices(
+    snapshot: TableSnapshot, pending: PendingPlan, listing: Mapping[str, Sequence[FileInfo]] | None = None
 ) -> list[FileSlice]:
-    """File slices of a plan, in its order.
+    """File slices of a plan, in its order, after all checks that an execution makes of them.
 
     Args:
-        listing: the files of its partitions.
+        listing: the files of its partitions; listed if not given.
 
     Raises:
         MissingFileError: a file of the plan is not there.
+        ConcurrentWriterError, UnsupportedError: rows would be lost, or old ones come back.
     """
+    refuse_overtaken(snapshot, pending)
+    if listing is None:
+        listing = list_partition_files(snapshot.storage, {o.partition for o in pending.plan.operations})
+    slices = _planned_slices(pending, listing, table=snapshot.storage.uri)
+    _refuse_misfit(snapshot, pending)
+    return slices
+
+
+def _planned_slices(
+    pending: PendingPlan, listing: Mapping[str, Sequence[FileInfo]], *, table: str
+) -> list[FileSlice]:
     sizes = {p: {e.name: e.size for e in entries} for p, entries in listing.items()}
     slices = []
     for operation in pending.plan.operations:
@@ -249,6 +263,17 @@ def _slice_of(operation: CompactionOperation, sizes: Mapping[str, int]) -> FileS
     logs.sort(key=log_sort_key)
     begin = operation.base_instant or (base.instant if base is not None else logs[0].instant)
     return FileSlice(operation.partition, operation.file_id, begin, base, tuple(logs))
+
+
+def begun_slices(listing: Mapping[str, Sequence[FileInfo]], time: str) -> dict[Group, str]:
+    """A log file of each file group that has one at a plan's instant: of a slice that the plan began."""
+    begun: dict[Group, str] = {}
+    for partition, entries in listing.items():
+        for entry in entries:
+            file = parse_log_file(partition, entry.name)
+            if file is not None and file.instant == time:
+                begun.setdefault((partition, file.file_id), file.path)
+    return begun
 
 
 def refuse_overtaken(snapshot: TableSnapshot, pending: PendingPlan) -> None:
@@ -286,7 +311,7 @@ def refuse_overtaken(snapshot: TableSnapshot, pending: PendingPlan) -> None:
                 )
 
 
-def refuse_misfit(snapshot: TableSnapshot, pending: PendingPlan) -> None:
+def _refuse_misfit(snapshot: TableSnapshot, pending: PendingPlan) -> None:
     """Raise where a plan does not name the base file and log files that its slices have.
 
     A base file that it leaves out, or an older one, would take rows away that nobody would miss.

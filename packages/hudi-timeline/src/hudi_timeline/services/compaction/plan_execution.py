@@ -44,9 +44,14 @@ from hudi_timeline.transaction import (
     rollback_executor,
     schema_history,
 )
+from hudi_timeline.transaction.write_basis import Basis, Changes
 
 log = logging.getLogger("hudi")
 
+HARMED = ("base file format", "bootstrap")
+"""Features of the gate that new base files would harm, and services that make none leave alone."""
+BY_NAME = (*HARMED, "schema on read")
+"""And that go by the names of columns, where files have others of an earlier version."""
 PLAN_AGAIN = "nothing is lost; run the log compaction again, which plans anew."
 
 
@@ -166,18 +171,19 @@ def run_to_end(
     context: ServiceContext,
     begun: PlanExecution,
     run: Runner,
-    commit: Callable[[tuple[WriteStat, ...]], None],
+    check: Callable[[TableSnapshot, Changes], None],
 ) -> tuple[WriteStat, ...]:
     """Statistics of the new files of an execution, which is completed, or given back.
 
     Args:
-        commit: completes the execution under the lock: checks it, and calls `publish`.
+        check: raises where the execution must not be completed; it is given the table under the lock, and what became
+            of it since the plan was taken.
     """
     try:
         stats = tuple(s for s in run(begun.tasks) if s is not None)
         if context.options.consistency_check:
             consistency_guard.wait_for_files(context.storage, stats, context.options)
-        commit(stats)
+        _complete(context, begun, stats, check)
     except BaseException as e:
         _give_back(context, begun, e)
         raise
@@ -192,7 +198,22 @@ def run_to_end(
     return stats
 
 
-def refuse_taken_away(
+def _complete(
+    context: ServiceContext,
+    begun: PlanExecution,
+    stats: tuple[WriteStat, ...],
+    check: Callable[[TableSnapshot, Changes], None],
+) -> None:
+    with context.locked(also=HARMED, keep_metadata=True) as snapshot:
+        _refuse_taken_away(context, begun, snapshot, stats)
+        before = begun.snapshot
+        check(snapshot, Basis.of(before.config, before.timeline).changes(snapshot.config, snapshot.timeline))
+        context.settle_metadata_table(snapshot)
+        _remove_failed_tries(context, begun, snapshot, stats)
+        _publish(context, begun, snapshot, stats)
+
+
+def _refuse_taken_away(
     context: ServiceContext, begun: PlanExecution, snapshot: TableSnapshot, stats: Sequence[WriteStat]
 ) -> None:
     """Raise where the execution is not this process's any more, under the lock."""
@@ -210,7 +231,7 @@ def refuse_taken_away(
         raise kind.taken_away(storage.uri, time, "its markers are gone")
 
 
-def remove_failed_tries(
+def _remove_failed_tries(
     context: ServiceContext, begun: PlanExecution, snapshot: TableSnapshot, stats: Sequence[WriteStat]
 ) -> None:
     """Delete what tasks that ran twice have made besides, under the lock."""
@@ -224,7 +245,7 @@ def remove_failed_tries(
         wait_for_next_tick(max((i.mtime_ms for i in snapshot.timeline.completed_writes()), default=0))
 
 
-def plan_metadata(
+def _plan_metadata(
     kind: PlanKind, snapshot: TableSnapshot, pending: PendingPlan, stats: Sequence[WriteStat]
 ) -> CommitMetadata:
     """Metadata of a completed plan, with the table's schema and the entries of the plan."""
@@ -239,7 +260,7 @@ def plan_metadata(
     )
 
 
-def publish(
+def _publish(
     context: ServiceContext, begun: PlanExecution, snapshot: TableSnapshot, stats: Sequence[WriteStat]
 ) -> None:
     """Complete the execution under the lock; the completed file comes last."""
@@ -249,7 +270,7 @@ def publish(
     now = replace(snapshot, config=context.table)
     planned = schema_history.as_planned(begun.snapshot, time)
     metadata, history = schema_history.continued(
-        now, time, plan_metadata(kind, planned, begun.pending, stats)
+        now, time, _plan_metadata(kind, planned, begun.pending, stats)
     )
     for file in history:
         file.store()

@@ -9,7 +9,7 @@ and that has nothing to compact any more, leaves the plan.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hudi_format.errors import (
@@ -21,7 +21,6 @@ from hudi_format.errors import (
 from hudi_format.file_names import parse_log_file
 from hudi_format.keygen.partition_path import is_safe
 from hudi_format.model import FileSlice, join_path
-from hudi_format.storage.protocol import FileInfo
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slice_history import FileHistory
@@ -32,11 +31,10 @@ from hudi_timeline.services.compaction.compaction_executor import rolled_back
 from hudi_timeline.services.compaction.compaction_planner import PLAN_VERSION, operation_of
 from hudi_timeline.services.compaction.pending_plans import (
     PendingPlan,
+    begun_slices,
+    executable_slices,
     find_idle,
-    planned_slices,
     read_pending,
-    refuse_misfit,
-    refuse_overtaken,
     replace_plan,
 )
 from hudi_timeline.services.table_service import ServiceContext
@@ -117,7 +115,9 @@ def repair(
             replace_plan(context, pending, made)
         snapshot = rolled_back(snapshot, pending)
         if made:
-            _check(snapshot, PendingPlan(pending, made, b""))
+            partitions = {o.partition for o in made.operations}
+            listing = {p: e for p, e in snapshot.listing().files.items() if p in partitions}
+            executable_slices(snapshot, PendingPlan(pending, made, b""), listing)
         replace_plan(context, pending, made or None)
     log.info("%s: %d operations of compaction %s are planned anew", storage.uri, len(result.changed), instant)
     return result
@@ -149,7 +149,7 @@ def _repaired(
     for operation in () if plan is None else plan.operations:
         named.setdefault((operation.partition, operation.file_id), operation)
     listing = snapshot.listing().files
-    begun = _begun(listing, time)
+    begun = begun_slices(listing, time).keys()
     history = FileHistory(snapshot, listing, logs=True, without=time)
     kept, changed, left_out = [], [], []
     for group in [*named, *sorted(begun - named.keys())]:
@@ -179,12 +179,6 @@ def _repaired(
 
 def _files(operation: CompactionOperation) -> tuple[str, frozenset[str]]:
     return operation.data_file, frozenset(operation.log_files)
-
-
-def _begun(listing: Mapping[str, Sequence[FileInfo]], time: str) -> set[Group]:
-    """File groups with log files at the plan's instant."""
-    logs = (parse_log_file(p, e.name) for p, entries in listing.items() for e in entries)
-    return {(f.partition, f.file_id) for f in logs if f is not None and f.instant == time}
 
 
 def _refuse_missing(
@@ -225,12 +219,3 @@ def _refuse_missing(
 
 def _last(path: str) -> str:
     return path.rpartition("/")[2]
-
-
-def _check(snapshot: TableSnapshot, made: PendingPlan) -> None:
-    """All checks that an execution makes of a plan."""
-    partitions = {o.partition for o in made.plan.operations}
-    listing = {p: e for p, e in snapshot.listing().files.items() if p in partitions}
-    refuse_overtaken(snapshot, made)
-    planned_slices(made, listing, table=snapshot.storage.uri)
-    refuse_misfit(snapshot, made)
