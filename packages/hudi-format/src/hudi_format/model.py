@@ -65,6 +65,21 @@ class FileSlice:
     base_file: BaseFile | None = None
     log_files: tuple[LogFile, ...] = ()
 
+    @property
+    def files(self) -> tuple[BaseFile | LogFile, ...]:
+        """All files, the base file first."""
+        return self.log_files if self.base_file is None else (self.base_file, *self.log_files)
+
+    @property
+    def bytes(self) -> int:
+        """Size of all files, as far as they were listed."""
+        return sum(max(f.size, 0) for f in self.files)
+
+    @property
+    def log_bytes(self) -> int:
+        """Size of the log files, as far as they were listed."""
+        return sum(max(f.size, 0) for f in self.log_files)
+
 
 @dataclass(frozen=True, slots=True)
 class OverwrittenInstants:

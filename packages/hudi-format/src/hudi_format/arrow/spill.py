@@ -52,6 +52,11 @@ class MemoryLimit:
         if self.bytes < 1:
             raise ValueError(f"invalid memory limit of {self.bytes} bytes")
 
+    @classmethod
+    def of(cls, given: int | None, folder: str, compress: bool) -> MemoryLimit:
+        """The limit of options; None where they give no bytes."""
+        return cls(given or DEFAULT_BYTES, folder, compress, given is not None)
+
     @property
     def held(self) -> int:
         """Bytes of records held in memory before spilling."""

@@ -206,7 +206,7 @@ class OpenedSlices:
         parts: Iterable[_Part] | None = self._held.get(file_slice)
         if parts is None:
             parts = _parts(self._storage, file_slice, self._scope)
-            if sum(max(f.size, 0) for f in file_slice.log_files) <= self._log_bytes:
+            if file_slice.log_bytes <= self._log_bytes:
                 try:
                     parts = self._held[file_slice] = tuple(parts)
                 except HudiError as e:

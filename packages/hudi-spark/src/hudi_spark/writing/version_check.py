@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hudi_format.file_slice.record_versions import LoggedSlices
-from hudi_format.model import FileSlice
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.tagging import rows_by_code
@@ -45,18 +44,13 @@ def changed_records(
             `slices` count.
     """
     number = slots(tasks)
-    largest = sorted(slices.slices, key=lambda g: -_bytes(slices.slices[g]))
+    largest = sorted(slices.slices, key=lambda g: -slices.slices[g].bytes)
     dealt = small_frame(spark, ((*g, number[n % tasks]) for n, g in enumerate(largest)), _SLOTS)
     stated = rows.select(
         RECORD_KEY, COMMIT_SEQNO, PARTITION_PATH, F.substring_index(FILE_NAME, "_", 1).alias(GROUP)
     )
     sent = stated.join(F.broadcast(dealt), [PARTITION_PATH, GROUP]).repartition(tasks, SLOT)
     return in_workers(sent, CountChanged(storage, slices), _COUNTS)
-
-
-def _bytes(one: FileSlice) -> int:
-    base = 0 if one.base_file is None else one.base_file.size
-    return max(base, 0) + sum(max(f.size, 0) for f in one.log_files)
 
 
 @dataclass(frozen=True)

@@ -52,12 +52,6 @@ def table_index(snapshot: TableSnapshot) -> BucketIndex:
     return index
 
 
-def slice_bytes(one: FileSlice) -> int:
-    """Size of a slice's files."""
-    base = 0 if one.base_file is None else max(one.base_file.size, 0)
-    return base + sum(max(f.size, 0) for f in one.log_files)
-
-
 def slices_by_bucket(
     index: BucketIndex, slices: Iterable[FileSlice], table: str
 ) -> dict[str, dict[int, FileSlice]]:
@@ -93,7 +87,7 @@ def bucket_table(snapshot: TableSnapshot) -> pa.Table:
                     "bucket": named,
                     "of": modulus,
                     "file_id": one.file_id,
-                    "bytes": slice_bytes(one),
+                    "bytes": one.bytes,
                 }
             )
     return pa.Table.from_pylist(rows, BUCKETS)
@@ -109,4 +103,4 @@ def _range(index: BucketIndex, partition: str, number: int) -> tuple[int, int | 
     return number, index.num_buckets
 
 
-__all__ = ["BUCKETS", "bucket_table", "slice_bytes", "slices_by_bucket", "table_index"]
+__all__ = ["BUCKETS", "bucket_table", "slices_by_bucket", "table_index"]

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.arrow.spill import DEFAULT_BYTES, MemoryLimit, keep_if_large
+from hudi_format.arrow.spill import MemoryLimit, keep_if_large
 from hudi_format.errors import ConcurrentWriterError, HudiError, InvalidOptionError, UnsupportedError
 from hudi_format.file_slice.cdc_writer import CdcSettings, CdcWriter
 from hudi_format.file_slice.compacted_file import compact_slice
@@ -191,11 +191,7 @@ class _Choice:
         config: CompactionConfig,
         across: bool,
     ) -> _Choice:
-        given = config.merge_memory
-        limit = MemoryLimit(
-            given or DEFAULT_BYTES, config.spill_path, config.spill_compress, given is not None
-        )
-        limit = limit.for_stream()
+        limit = MemoryLimit.of(config.merge_memory, config.spill_path, config.spill_compress).for_stream()
         snapshot = with_history(snapshot, None)
         keyed = KeyedSlices.of(snapshot, partitions, merge=config.merge, limit=limit)
         if kind is DedupeType.MERGE:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.arrow.arrays import one_array
-from hudi_format.arrow.spill import DEFAULT_BYTES, MemoryLimit, SpillFile, keep_if_large, split
+from hudi_format.arrow.spill import MemoryLimit, SpillFile, keep_if_large, split
 from hudi_format.merge.key_index import key_groups
 from hudi_format.model import FileSlice
 from hudi_format.storage.parallel import side_by_side
@@ -29,6 +29,7 @@ from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, 
 from hudi_timeline.file_system_view.table_schema import with_history
 from hudi_timeline.keys.keyed_slices import KeyedSlices, Writers
 from hudi_timeline.options.read_config import parse_read_options
+from hudi_timeline.reading.merged_query import memory_limit
 
 BASE, LOG = "base", "log"
 
@@ -66,12 +67,7 @@ def duplicates(
 ) -> pa.Table:
     """Rows whose key stands more than once, as of `HudiTable.duplicates`."""
     asked = parse_read_options(options)
-    limit = MemoryLimit(
-        asked.memory_max or DEFAULT_BYTES,
-        asked.spill_path,
-        asked.spill_compress,
-        asked.memory_max is not None,
-    ).for_stream()
+    limit = memory_limit(asked).for_stream()
 
     def look() -> pa.Table:
         snapshot = with_history(open_snapshot(storage, commits=commits), asked.schema_on_read)

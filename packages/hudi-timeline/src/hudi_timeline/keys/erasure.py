@@ -225,9 +225,7 @@ class _States:
         self._begun: dict[Group, str] = {}
         for one in newest_slices(snapshot, listing):
             self._begun[one.partition, one.file_id] = one.base_instant
-            self._newest.update(f.path for f in one.log_files)
-            if one.base_file is not None:
-                self._newest.add(one.base_file.path)
+            self._newest.update(f.path for f in one.files)
         self._visible = snapshot.visible()
         self._replaced = {**archived_left(snapshot).groups, **snapshot.written().replaced}
         merges = snapshot.config.table_type == "MERGE_ON_READ"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from hudi_format.arrow.spill import DEFAULT_BYTES, MemoryLimit
+from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.file_slice.reader import SliceMerge
 from hudi_format.model import BaseFile, FileSlice, LogFile
 from hudi_format.schema.meta_fields import with_meta
@@ -54,12 +54,7 @@ def read_merge(snapshot: TableSnapshot, options: ReadConfig) -> SliceMerge:
 
 def memory_limit(options: ReadConfig) -> MemoryLimit:
     """Memory limit of a slice's log records in the read options."""
-    return MemoryLimit(
-        options.memory_max or DEFAULT_BYTES,
-        options.spill_path,
-        options.spill_compress,
-        options.memory_max is not None,
-    )
+    return MemoryLimit.of(options.memory_max, options.spill_path, options.spill_compress)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class SliceLogs:
     @property
     def size(self) -> int:
         """Size of the log files in bytes, as listed."""
-        return sum(max(f.size, 0) for f in self.slice.log_files)
+        return self.slice.log_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from hudi_format.errors import (
     ConcurrentWriterError,
@@ -120,15 +119,11 @@ def wants_clean(context: ServiceContext, snapshot: TableSnapshot, config: Servic
         timeline.pending_writes() or any(_is_over(r, time.time()) for r in timeline.pending(ROLLBACK))
     ):
         return True
-    if config.clean_policy != KEEP_VERSIONS:
-        clock = _clock(context, time.time)
-        if earliest_to_retain(timeline, config, clock, zone_of(context.table.timezone)) is None:
-            return False
+    zone = zone_of(context.table.timezone)
+    by_versions = config.clean_policy == KEEP_VERSIONS
+    if not by_versions and earliest_to_retain(timeline, config, context.clock(), zone) is None:
+        return False
     return is_due(last_clean(context.storage, timeline), timeline, config)
-
-
-def _clock(context: ServiceContext, now: Callable[[], float]) -> datetime:
-    return datetime.fromtimestamp(now(), zone_of(context.table.timezone)).replace(tzinfo=None)
 
 
 @dry_run_looks_again
@@ -211,12 +206,13 @@ def _plan(
     storage, timeline = snapshot.storage, snapshot.timeline
     if only_if_due and not is_due(last_clean(storage, timeline), timeline, config):
         return CleanPlan(config.clean_policy)
-    clock = _clock(context, now)
     reads = stability.instants(storage.uri, timeline.completed_writes())
     archived = archived_left(snapshot)
     if locked and archived.mark and not archived.groups:
         _leave_mark(context, archived.mark)
-    return make_clean_plan(snapshot, config, now=clock, open_reads=reads, archived=archived.groups)
+    return make_clean_plan(
+        snapshot, config, now=context.clock(now), open_reads=reads, archived=archived.groups
+    )
 
 
 def _leave_mark(context: ServiceContext, mark: str) -> None:

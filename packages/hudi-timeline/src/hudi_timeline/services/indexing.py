@@ -373,20 +373,17 @@ def _begin(
     context: ServiceContext, build: IndexBuild, counts: Mapping[str, int], call: RunningCall
 ) -> _Begun:
     """Make the file groups that writers keep from now on."""
-    storage, options = context.storage, context.options
+    storage = context.storage
     with context.locked() as snapshot:
         instant = next((i for i in snapshot.timeline.pending(INDEXING) if i.time == build.time), None)
         if instant is None:
             raise _taken_away(storage.uri, build.time, "it is not pending any more")
-        refuse_alive(storage, instant, options)
+        refuse_alive(storage, instant, context.options)
         (build,) = [b for b in pending_builds(storage, snapshot.timeline) if b.time == build.time]
         listing = FILES not in snapshot.config.metadata_partitions
         if listing:
             snapshot = _with_listing(context, snapshot, besides=build.time)
-        heartbeat.delete(storage, build.time)  # of a process that died
-        beat = heartbeat.start(
-            storage, build.time, options.heartbeat_interval_ms, options.heartbeat_misses, call=call
-        )
+        beat = context.heartbeat_at(build.time, call)
         try:
             snapshot = _without_begun(context, snapshot, build)
             todo = [

@@ -22,7 +22,7 @@ from hudi_timeline.services.archival import archive
 from hudi_timeline.services.archive_planner import wants_archive
 from hudi_timeline.services.cleaning import clean, wants_clean
 from hudi_timeline.services.compaction import compaction, log_compaction
-from hudi_timeline.services.compaction.compaction import begun_elsewhere, clock_of
+from hudi_timeline.services.compaction.compaction import begun_elsewhere
 from hudi_timeline.services.compaction.compaction_planner import is_due
 from hudi_timeline.services.compaction.slice_tasks import Runner
 from hudi_timeline.services.table_service import EXECUTE, ServiceContext
@@ -95,7 +95,7 @@ def _compact(
     timeline = context.look().timeline
     pending = timeline.pending(COMPACTION)
     if config.schedules_inline:
-        if not pending and is_due(timeline, config, clock_of(context)).is_due:
+        if not pending and is_due(timeline, config, context.clock()).is_due:
             compaction.schedule(context, config, only_if_due=True)
         return []
     if not config.compacts_inline:
@@ -107,7 +107,7 @@ def _compact(
                 context, config, mode=EXECUTE, instant=instant.time, seen=True, run=runner
             )
             done += result.executed
-    if is_due(timeline, config, clock_of(context)).is_due:
+    if is_due(timeline, config, context.clock()).is_due:
         made = compaction.schedule(context, config, only_if_due=True)
         if made.instant:
             result = compaction.compact(

@@ -158,8 +158,7 @@ def planned_names(storage: Storage, timeline: Timeline) -> dict[str, set[str]]:
 
 def paths_of(slices: Iterable[FileSlice]) -> set[str]:
     """Paths of the slices' files."""
-    found = {s.base_file.path for s in slices if s.base_file is not None}
-    return found.union(f.path for s in slices for f in s.log_files)
+    return {f.path for s in slices for f in s.files}
 
 
 def take_back(

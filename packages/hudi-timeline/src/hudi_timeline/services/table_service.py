@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from hudi_format.errors import InvalidOptionError, StaleSnapshotError
 from hudi_format.storage.open import as_durable_as_asked
 from hudi_format.storage.protocol import Storage
-from hudi_timeline import feature_gate, metadata_config, table_config
+from hudi_timeline import feature_gate, table_config
 from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.concurrency.heartbeat import Heartbeat
 from hudi_timeline.concurrency.locks.select import lock_of
+from hudi_timeline.concurrency.precedence import Precedence
+from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.outlived_snapshot import looked_again
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.metadata_table import upkeep
 from hudi_timeline.options.service_config import ServiceConfig, parse_service_options
 from hudi_timeline.options.transaction_config import TransactionConfig, parse_transaction_options
+from hudi_timeline.options.transaction_options import HIGH, OVERLAPPING
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import Timeline
-from hudi_timeline.timeline.instant import Instant
+from hudi_timeline.timeline.instant import Instant, zone_of
 from hudi_timeline.transaction import orphans
 
 # What a service of two steps does: plan, execute what is planned, or both.
@@ -85,18 +91,8 @@ class ServiceContext:
         self._seen: TableSnapshot | None = None
 
     @classmethod
-    def of(
-        cls,
-        storage: Storage,
-        options: Mapping[str, str],
-        *,
-        dry_run: bool = False,
-        also: Collection[str] = (),
-    ) -> ServiceContext:
+    def of(cls, storage: Storage, options: Mapping[str, str], *, dry_run: bool = False) -> ServiceContext:
         """Context of a call; a dry run is refused whatever the run would be.
-
-        Args:
-            also: further features of the gate that the service would harm.
 
         Raises:
             UnsupportedError: of a dry run, the feature gate.
@@ -104,14 +100,46 @@ class ServiceContext:
         context = cls(storage, parse_transaction_options(options))
         if dry_run:
             context._seen = context.look()
-            feature_gate.check_service(
-                storage, context.table, context._seen.timeline, context.options, also=also
-            )
+            feature_gate.check_service(storage, context.table, context._seen.timeline, context.options)
         return context
 
     def service_config(self) -> ServiceConfig:
         """Options of cleaning and archival."""
         return parse_service_options(self.options.raw)
+
+    def clock(self, now: Callable[[], float] = time.time) -> datetime:
+        """Time of day in the table's time zone."""
+        return datetime.fromtimestamp(now(), zone_of(self.table.timezone)).replace(tzinfo=None)
+
+    def heartbeat_at(self, instant: str, call: RunningCall) -> Heartbeat:
+        """Heartbeat of a plan that is executed from now on, in the place of that of a process that died."""
+        options = self.options
+        heartbeat.delete(self.storage, instant)
+        return heartbeat.start(
+            self.storage, instant, options.heartbeat_interval_ms, options.heartbeat_misses, call=call
+        )
+
+    @property
+    def patience(self) -> int | None:
+        """By how many commits, or log blocks, a service is late when writers wait for it; None: they never do."""
+        options = self.options
+        if options.mode not in OVERLAPPING or not options.precedence_after:
+            return None
+        return 0 if options.priority == HIGH else options.precedence_after
+
+    @contextmanager
+    def standing(self, *, first: bool) -> Iterator[Precedence]:
+        """Standing of the caller among the writes and services beside it; its warning goes into `warnings`.
+
+        Args:
+            first: whether it has precedence.
+        """
+        standing = Precedence(self.storage, self.options, first=first, caller=RunningCall.here())
+        try:
+            yield standing
+        finally:
+            standing.end()
+            self.warnings += [standing.warning] if standing.warning else []
 
     def is_alive(self, instant: Instant) -> bool:
         """Whether the writer of a pending instant is alive, by its heartbeat."""
@@ -175,12 +203,6 @@ class ServiceContext:
         """Take a metadata table away that is not kept, under the lock, with an entry in `warnings`."""
         settled, warning = upkeep.settle(snapshot, self.options, is_gone=is_gone)
         self.table = settled.config
-        if warning:
-            self.warnings.append(warning)
-
-    def drop_metadata_table(self, *, is_gone: bool = False) -> None:
-        """Remove the metadata table, under the lock, with an entry in `warnings`."""
-        self.table, warning = metadata_config.drop(self.storage, self.table, is_gone=is_gone)
         if warning:
             self.warnings.append(warning)
 

@@ -102,7 +102,8 @@ def change_version(
         steps = tuple(_describe(context, timeline, to))
         dead = _failed_writes(context, timeline)
         if dead or to < before:
-            context.drop_metadata_table()
+            context.table, warning = metadata_config.drop(storage, context.table)
+            context.warnings += [warning] if warning else []
         for write in dead:
             rollback_executor.rollback_instant(snapshot, write)
             snapshot = snapshot.reloaded()

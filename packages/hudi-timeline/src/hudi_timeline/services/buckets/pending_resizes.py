@@ -15,7 +15,6 @@ from hudi_format.errors import ConcurrentWriterError, UnsupportedError
 from hudi_format.model import WriteStat
 from hudi_index.bucket import FEATURE
 from hudi_timeline import feature_gate
-from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.precedence import Precedence
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.file_system_view.bucket_groups import table_index
@@ -150,10 +149,7 @@ def _execute(
         refuse_alive(storage, pending, options)
         plan = read_resize(snapshot, pending)
         make_resize_tasks(snapshot, pending.time, plan.moves, plan.index(pending.time), config.files)
-        heartbeat.delete(storage, pending.time)  # of a process that died
-        beat = heartbeat.start(
-            storage, pending.time, options.heartbeat_interval_ms, options.heartbeat_misses, call=caller
-        )
+        beat = context.heartbeat_at(pending.time, caller)
         transaction = Transaction(
             snapshot, pending.time, REPLACE_COMMIT, CLUSTER, options, context.lock, beat,
             Precedence(storage, options, caller=caller),

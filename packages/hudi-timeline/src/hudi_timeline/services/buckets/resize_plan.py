@@ -18,7 +18,7 @@ from hudi_format.model import FileSlice
 from hudi_index.bucket import FEATURE, MOST_BUCKETS, BucketIndex, PartitionedBucketIndex, new_bucket_file_id
 from hudi_index.consistent_hashing import ConsistentBucketIndex, HashingMetadata, middle_of
 from hudi_index.extendible_hashing import DEEPEST, ExtendibleBucketIndex, HashingDirectory
-from hudi_timeline.file_system_view.bucket_groups import slice_bytes, slices_by_bucket, table_index
+from hudi_timeline.file_system_view.bucket_groups import slices_by_bucket, table_index
 from hudi_timeline.file_system_view.bucket_settings import name_of
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.hashing_rings import Ring, load_kind
@@ -53,7 +53,7 @@ class BucketMove:
     @property
     def bytes(self) -> int:
         """Size of the files that are read."""
-        return sum(map(slice_bytes, self.slices))
+        return sum(s.bytes for s in self.slices)
 
     @property
     def file_ids(self) -> tuple[str, ...]:
@@ -323,8 +323,8 @@ def _levels(
     out: dict[int, int] = {}
     count = len(directory.buckets)
     depths = {b.number: b.depth for b in directory.buckets}
-    for number, one in sorted(of.items(), key=lambda item: -slice_bytes(item[1])):
-        size, levels = slice_bytes(one), 0
+    for number, one in sorted(of.items(), key=lambda item: -item[1].bytes):
+        size, levels = one.bytes, 0
         while (
             size / (1 << levels) > config.split_bytes
             and depths[number] + levels < DEEPEST
@@ -352,7 +352,7 @@ def _pairs(
         pair = directory.pair(bucket.number)
         if pair is None or pair[0] != bucket.number or set(pair) & set(split) or count <= least:
             continue
-        if sum(slice_bytes(of[n]) for n in pair if n in of) < config.merge_bytes:
+        if sum(of[n].bytes for n in pair if n in of) < config.merge_bytes:
             out.append(pair)
             count -= 1
     return out
@@ -399,9 +399,7 @@ def _large(
 ) -> list[int]:
     """Nodes to split, the largest first."""
     slots = len(of) if config.most is None else max(config.most - len(ring.nodes), 0)
-    large = [
-        n for n in sorted(of, key=lambda n: -slice_bytes(of[n])) if slice_bytes(of[n]) > config.split_bytes
-    ]
+    large = [n for n in sorted(of, key=lambda n: -of[n].bytes) if of[n].bytes > config.split_bytes]
     return [n for n in large if ring.splits(n) and not reserved.leaves_out([of[n]])][:slots]
 
 
@@ -418,7 +416,7 @@ def _small_runs(
     runs: list[list[int]] = [[]]
     size = 0
     for number in range(len(ring.nodes)):
-        own = slice_bytes(of[number]) if number in of else 0
+        own = of[number].bytes if number in of else 0
         fits = number not in split and own < config.merge_bytes
         fits = fits and not (number in of and reserved.leaves_out([of[number]]))
         if not fits:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -22,6 +21,7 @@ from hudi_format.file_slice.writer import FileSpec
 from hudi_format.keygen.record_keys import KeySpec, record_keys
 from hudi_format.model import WriteStat
 from hudi_format.schema.meta_fields import RECORD_KEY
+from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.key_observer import BloomSettings, observer_of
 from hudi_index.bucket import FEATURE, BucketIndex
@@ -30,7 +30,7 @@ from hudi_timeline.concurrency.marked_files import confirm_marked, start_marked
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.compaction_config import CompactionConfig
 from hudi_timeline.services.buckets.resize_plan import BucketMove
-from hudi_timeline.services.compaction.slice_tasks import make_tasks
+from hudi_timeline.services.compaction.slice_tasks import make_tasks, of_attempt
 from hudi_timeline.timeline.instant import INFLIGHT, REPLACE_COMMIT, instant_path
 
 
@@ -62,15 +62,11 @@ class ResizeTask:
     @property
     def bytes(self) -> int:
         """Size of the slices' files, to balance tasks."""
-        files = [f for s in self.sources for f in (s.slice.base_file, *s.slice.log_files) if f is not None]
-        return sum(max(f.size, 0) for f in files)
+        return sum(s.slice.bytes for s in self.sources)
 
     def of_attempt(self, attempt: int) -> ResizeTask:
         """The task with another attempt in the names of the new files."""
-        specs = []
-        for spec in self.specs:
-            number, stage, _ = spec.write_token.split("-")
-            specs.append(replace(spec, write_token=f"{number}-{stage}-{attempt}"))
+        specs = (replace(s, write_token=of_attempt(s.write_token, attempt)) for s in self.specs)
         return replace(self, specs=tuple(specs))
 
     def route(self, rows: pa.Table) -> np.ndarray:
@@ -176,17 +172,9 @@ Runner = Callable[[Sequence[ResizeTask]], list[WriteStat]]
 
 def run_on_threads(tasks: Sequence[ResizeTask]) -> list[WriteStat]:
     """Run tasks on threads of this process, the largest first."""
-    if not tasks:
-        return []
-    threads = max(1, min(len(os.sched_getaffinity(0)), len(tasks)))
-    with ThreadPoolExecutor(threads, thread_name_prefix="hudi-resize") as pool:
-        futures = [pool.submit(run_resize_task, t) for t in sorted(tasks, key=lambda t: -t.bytes)]
-        try:
-            return [stat for f in futures for stat in f.result()]
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            raise
+    largest_first = sorted(tasks, key=lambda t: -t.bytes)
+    done = side_by_side(run_resize_task, largest_first, len(os.sched_getaffinity(0)), "hudi-resize")
+    return [stat for stats in done for stat in stats]
 
 
 __all__ = ["ResizeTask", "Runner", "make_resize_tasks", "run_on_threads", "run_resize_task"]

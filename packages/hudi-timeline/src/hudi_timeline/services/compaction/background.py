@@ -138,8 +138,9 @@ class BackgroundCompaction:
             self.warnings = tuple(dict.fromkeys((*self.warnings, *context.warnings)))
 
     def _schedule(self, context: ServiceContext) -> None:
-        config, clock = parse_compaction_options(context.options.raw), compaction.clock_of(context, self._now)
-        if is_due(context.look().timeline, config, clock).is_due:  # else the lock is not taken
+        config = parse_compaction_options(context.options.raw)
+        due = is_due(context.look().timeline, config, context.clock(self._now))
+        if due.is_due:  # else the lock is not taken
             compaction.schedule(context, only_if_due=True, now=self._now)
 
     def __enter__(self) -> BackgroundCompaction:

@@ -23,12 +23,10 @@ from hudi_format.errors import UnsupportedError, WriteConflictError
 from hudi_format.model import WriteStat
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.concurrency.precedence import Precedence
-from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.outlived_snapshot import looks_again
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.compaction_config import CompactionConfig, parse_compaction_options
-from hudi_timeline.options.transaction_options import HIGH, OVERLAPPING
 from hudi_timeline.services.compaction.compaction_executor import execute
 from hudi_timeline.services.compaction.compaction_planner import (
     is_due,
@@ -54,7 +52,7 @@ from hudi_timeline.services.table_service import (
     dry_run_looks_again,
 )
 from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan
-from hudi_timeline.timeline.instant import COMPACTION, INFLIGHT, Instant, zone_of
+from hudi_timeline.timeline.instant import COMPACTION, INFLIGHT, Instant
 from hudi_timeline.timeline.instant_generator import request_instant
 from hudi_timeline.transaction.retries import waited_for
 from hudi_timeline.transaction.rollback_guard import running_writes
@@ -186,7 +184,7 @@ def status(
     """Status of compaction; errors as `compaction_status`, or not merge-on-read."""
     refuse_copy_on_write(context)
     config = config or parse_compaction_options(context.options.raw)
-    return compaction_status(context.look(), config, clock_of(context, now))
+    return compaction_status(context.look(), config, context.clock(now))
 
 
 def look_into(context: ServiceContext, instant: str | None, config: CompactionConfig) -> CompactionResult:
@@ -220,20 +218,13 @@ def schedule(
     """Plan a compaction and put it on the timeline; arguments and errors as `compact`."""
     refuse_copy_on_write(context)
     config = config or parse_compaction_options(context.options.raw)
-    storage = context.storage
     if dry_run:
         snapshot = context.look()
-        skipped = _skips(snapshot, config, only_if_due, clock_of(context, now))
-        found = CompactionPlan() if skipped else plan or _plan(snapshot, config, clock_of(context, now))
+        skipped = _skips(snapshot, config, only_if_due, context.clock(now))
+        found = CompactionPlan() if skipped else plan or _plan(snapshot, config, context.clock(now))
         return ScheduleResult("", found, skipped or _nothing(found))
-    first = _has_precedence(context, config, clock_of(context, now))
-    standing = Precedence(storage, context.options, first=first, caller=RunningCall.here())
-    try:
+    with context.standing(first=_has_precedence(context, config, context.clock(now))) as standing:
         return waited_for(lambda: _schedule(context, config, plan, only_if_due, now, standing), 0)
-    finally:
-        standing.end()
-        if standing.warning:
-            context.warnings.append(standing.warning)
 
 
 def _schedule(
@@ -255,7 +246,7 @@ def _schedule(
         if marked or beating:  # left by an execution that died right after its commit
             snapshot = snapshot.reloaded()
             context.sweep(snapshot.timeline, marked, beating)
-        clock = clock_of(context, now)
+        clock = context.clock(now)
         if standing.is_first and not (only_if_due and not is_due(snapshot.timeline, config, clock).is_due):
             standing.give_way(True, lambda: running_writes(snapshot, context.options))
         skipped = _skips(snapshot, config, only_if_due, clock)
@@ -276,11 +267,10 @@ def _schedule(
 
 def _has_precedence(context: ServiceContext, config: CompactionConfig, clock: datetime) -> bool:
     """Whether writes kept a compaction from being planned at so many commits that they are to wait for it."""
-    options = context.options
-    if options.mode not in OVERLAPPING or not options.precedence_after:
+    patience = context.patience
+    if patience is None:
         return False
     due = is_due(context.look().timeline, config, clock)
-    patience = 0 if options.priority == HIGH else options.precedence_after
     return due.is_due and due.delta_commits >= config.delta_commits + patience
 
 
@@ -321,11 +311,6 @@ def _unbegun(context: ServiceContext) -> tuple[Instant, ...]:
     """Pending compactions but those of other programs, of which the context gets warnings."""
     pending = context.look().timeline.pending(COMPACTION)
     return tuple(i for i in pending if not begun_elsewhere(context, i, context.warnings))
-
-
-def clock_of(context: ServiceContext, now: Callable[[], float] = time.time) -> datetime:
-    """Time of day in the table's time zone."""
-    return datetime.fromtimestamp(now(), zone_of(context.table.timezone)).replace(tzinfo=None)
 
 
 def _skips(snapshot: TableSnapshot, config: CompactionConfig, only_if_due: bool, clock: datetime) -> str:

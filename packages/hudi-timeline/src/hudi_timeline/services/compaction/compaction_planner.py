@@ -199,9 +199,9 @@ def operation_of(file_slice: FileSlice, config: CompactionConfig) -> CompactionO
     """Operation of a plan that compacts a file slice."""
     base = file_slice.base_file
     logs = sorted(file_slice.log_files, key=log_sort_key)
-    log_bytes = sum(max(f.size, 0) for f in logs)
-    base_bytes = 0 if base is None else max(base.size, 0)
-    read = (base_bytes + log_bytes) // _MIB
+    log_bytes = file_slice.log_bytes
+    base_bytes = file_slice.bytes - log_bytes
+    read = file_slice.bytes // _MIB
     write = (config.max_file_bytes if base is None else base_bytes) // _MIB
     metrics = {
         LOG_FILES: len(logs),

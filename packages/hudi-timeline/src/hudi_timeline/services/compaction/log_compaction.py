@@ -33,7 +33,6 @@ from hudi_timeline.file_system_view.file_slices import newest_slices, newest_sli
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.file_system_view.table_schema import with_history
 from hudi_timeline.options.compaction_config import CompactionConfig, parse_compaction_options
-from hudi_timeline.options.transaction_options import HIGH, OVERLAPPING
 from hudi_timeline.services.compaction.compaction import (
     CompactionResult,
     begun_elsewhere,
@@ -146,18 +145,13 @@ def log_compact(
     if mode != EXECUTE and dry_run:
         plan, skipped = _planned(context.look(), config)
     elif mode != EXECUTE:
-        first = _has_precedence(context, config)
-        standing = Precedence(context.storage, context.options, first=first, caller=RunningCall.here())
-        try:
+        with context.standing(first=_has_precedence(context, config)) as standing:
             scheduled, plan, skipped = waited_for(lambda: _schedule(context, config, now, standing), 0)
             # It gives way to every write that begins beside it, so that others wait until it is executed.
             if scheduled and mode == BOTH:
                 stats = _execute(context, scheduled, config, run, seen=True)
                 if stats is not None:
                     executed[scheduled] = stats
-        finally:
-            standing.end()
-            context.warnings += [standing.warning] if standing.warning else []
     result = CompactionResult(
         scheduled, plan, tuple(executed), executed, skipped, tuple(context.warnings), time.monotonic() - began
     )
@@ -207,13 +201,12 @@ def _planned(snapshot: TableSnapshot, config: CompactionConfig) -> tuple[Compact
 
 def _has_precedence(context: ServiceContext, config: CompactionConfig) -> bool:
     """Whether open writes are to be waited for: slices have got so many more log blocks than they should."""
-    options = context.options
-    if options.mode not in OVERLAPPING or not options.precedence_after:
+    patience = context.patience
+    if patience is None:
         return False
     snapshot = context.look()
     if not _waits_for(snapshot):
         return False
-    patience = 0 if options.priority == HIGH else options.precedence_after
     late = replace(config, log_compact_blocks=config.log_compact_blocks + patience)
     return bool(make_log_compaction_plan(snapshot, late))
 

@@ -14,7 +14,7 @@ from hudi_format.errors import ConcurrentWriterError, HudiError, StorageError
 from hudi_format.model import WriteStat
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
-from hudi_timeline.concurrency import heartbeat, markers
+from hudi_timeline.concurrency import markers
 from hudi_timeline.concurrency.heartbeat import Heartbeat
 from hudi_timeline.concurrency.markers import Marker
 from hudi_timeline.concurrency.own_files import create_own
@@ -128,16 +128,14 @@ def take(
     Raises:
         ConcurrentWriterError: its inflight file is there already.
     """
-    storage, options, time = context.storage, context.options, instant.time
-    heartbeat.delete(storage, time)  # of a process that died between this one and its inflight file
-    beat = heartbeat.start(storage, time, options.heartbeat_interval_ms, options.heartbeat_misses, call=call)
+    beat = context.heartbeat_at(instant.time, call)
     try:
         context.settle_metadata_table(snapshot)
         context.check_lock()
     except BaseException:
         beat.stop()
         raise
-    _create_inflight(storage, instant, kind, beat)
+    _create_inflight(context.storage, instant, kind, beat)
     return beat
 
 

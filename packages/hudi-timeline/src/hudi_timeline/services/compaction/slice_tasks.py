@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from hudi_format.arrow.spill import DEFAULT_BYTES, MemoryLimit
+from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import ConflictingOptionError, HudiError, UnsupportedError
 from hudi_format.file_names import new_stage_id
 from hudi_format.file_slice.compacted_file import SliceCompaction, compact_slice
@@ -29,6 +28,7 @@ from hudi_format.schema.avro import to_avro
 from hudi_format.schema.extension_types import own_types
 from hudi_format.schema.meta_fields import META_COLUMNS, with_meta
 from hudi_format.schema.unions import number_unions, with_unions_of
+from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.key_observer import BloomSettings, observer_of
 from hudi_timeline.concurrency import markers
@@ -65,14 +65,12 @@ class CompactionTask:
     @property
     def bytes(self) -> int:
         """Size of the slice's files, to balance tasks."""
-        found = self.compaction.slice
-        base = 0 if found.base_file is None else found.base_file.size
-        return max(base, 0) + sum(max(f.size, 0) for f in found.log_files)
+        return self.compaction.slice.bytes
 
     def of_attempt(self, attempt: int) -> CompactionTask:
         """The task with another attempt in the new file's name."""
         spec = self.compaction.spec
-        token = _of_attempt(spec.write_token, attempt)
+        token = of_attempt(spec.write_token, attempt)
         return replace(self, compaction=replace(self.compaction, spec=replace(spec, write_token=token)))
 
 
@@ -88,18 +86,19 @@ class LogCompactionTask:
     @property
     def bytes(self) -> int:
         """Size of the slice's logs, to balance tasks."""
-        return sum(max(f.size, 0) for f in self.compaction.slice.log_files)
+        return self.compaction.slice.log_bytes
 
     def of_attempt(self, attempt: int) -> LogCompactionTask:
         """The task with another attempt in the new file's name."""
-        token = _of_attempt(self.compaction.write_token, attempt)
+        token = of_attempt(self.compaction.write_token, attempt)
         return replace(self, compaction=replace(self.compaction, write_token=token))
 
 
 Task = CompactionTask | LogCompactionTask
 
 
-def _of_attempt(token: str, attempt: int) -> str:
+def of_attempt(token: str, attempt: int) -> str:
+    """A write token with another attempt."""
     partition, stage, _ = token.split("-")
     return f"{partition}-{stage}-{attempt}"
 
@@ -162,17 +161,9 @@ Runner = Callable[[Sequence[Task]], list[WriteStat | None]]
 
 def run_on_threads(tasks: Sequence[Task], threads: int | None = None) -> list[WriteStat | None]:
     """Run tasks on threads of this process, the largest first."""
-    if not tasks:
-        return []
-    threads = max(1, min(threads or len(os.sched_getaffinity(0)), len(tasks)))
-    with ThreadPoolExecutor(threads, thread_name_prefix="hudi-compaction") as pool:
-        futures = [pool.submit(run_task, t) for t in sorted(tasks, key=lambda t: -t.bytes)]
-        try:
-            return [f.result() for f in futures]
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            raise
+    largest_first = sorted(tasks, key=lambda t: -t.bytes)
+    threads = threads or len(os.sched_getaffinity(0))
+    return list(side_by_side(run_task, largest_first, threads, "hudi-compaction"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +193,8 @@ def _merging(snapshot: TableSnapshot, slices: Sequence[FileSlice], config: Compa
     dropped = frozenset(table.partition_fields) if table.drop_partition_columns else frozenset()
     schema = pa.schema([f for f in snapshot.schema if f.name not in dropped])
     merge = merge_of(snapshot, config)
-    limit = MemoryLimit(
-        config.memory or config.merge_memory or DEFAULT_BYTES, config.spill_path, config.spill_compress,
-        (config.memory or config.merge_memory) is not None,
-    ).for_stream()  # fmt: skip
+    given = config.memory or config.merge_memory
+    limit = MemoryLimit.of(given, config.spill_path, config.spill_compress).for_stream()
     merge = replace(merge, limit=limit.shared(max(1, min(len(slices), len(os.sched_getaffinity(0))))))
     committed = known_ranges(slices, committed_logs(snapshot)[0])
     return _Merging(_of_files(avro, dropped, schema, table.name), schema, merge, committed)
