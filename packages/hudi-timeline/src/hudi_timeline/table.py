@@ -832,9 +832,7 @@ class HudiTable:
     @property
     def savepoints(self) -> list[str]:
         """Savepointed commits, oldest first."""
-        from hudi_timeline.services import savepoints
-
-        return savepoints.savepoints(self.timeline)
+        return self.timeline.savepoints
 
     def restore(self, instant: Moment, *, dry_run: bool = False, options: Options = None) -> RestoreResult:
         """Restore the table to a commit; later writes are undone permanently.

@@ -208,14 +208,14 @@ def test_files_that_are_cleaned_while_they_are_looked_at_hold_nothing(tmp_path, 
 
 def test_a_savepoint_that_is_deleted_while_it_is_looked_at_keeps_nothing(monkeypatch):
     table = HudiTable.open(made_table().copy_of())
-    saved, read = table.savepoints[0], erasure.avro_files.read_record
+    saved, read = table.savepoints[0], erasure.read_action
 
     def deleted(*args):
         if table.savepoints:
             table.delete_savepoint(saved)
         return read(*args)
 
-    monkeypatch.setattr(erasure.avro_files, "read_record", deleted)
+    monkeypatch.setattr(erasure, "read_action", deleted)
     report = table.erasure_report(["b"])
     assert len(report.traces)
     assert not any(t["savepoints"] for t in report.traces.to_pylist())

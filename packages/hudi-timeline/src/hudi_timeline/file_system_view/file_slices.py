@@ -443,11 +443,8 @@ def pending_compactions(snapshot: TableSnapshot, *, without: str = "") -> dict[G
     for instant in snapshot.timeline.pending(COMPACTION):
         if instant.time == without:
             continue
-        path = instant.path_in(REQUESTED)
         try:
-            plan = read_record(storage, "HoodieCompactionPlan", path, instant.time)
-        except FileNotFoundError:  # taken back since the listing, or completed and archived
-            raise plan_gone(storage, instant) from None
+            out.update(dict.fromkeys(planned_groups(storage, instant), instant.time))
         except CorruptFileError as e:
             # Deleted, it would take along what was appended to the slices that it began.
             e.remedy = (
@@ -455,9 +452,21 @@ def pending_compactions(snapshot: TableSnapshot, *, without: str = "") -> dict[G
                 f"`hudi compact repair PATH {instant.time}`."
             )
             raise
-        for operation in plan.get("operations") or ():
-            out[operation.get("partitionPath") or "", operation.get("fileId") or ""] = instant.time
     return out
+
+
+def planned_groups(storage: Storage, compaction: Instant) -> list[Group]:
+    """File groups in the plan of a compaction or log compaction.
+
+    Raises:
+        CorruptFileError, MissingFileError: it cannot be read, or is not there any more.
+    """
+    try:
+        path = compaction.path_in(REQUESTED)
+        plan = read_record(storage, "HoodieCompactionPlan", path, compaction.time)
+    except FileNotFoundError:  # taken back since the listing, or completed and archived
+        raise plan_gone(storage, compaction) from None
+    return [(o.get("partitionPath") or "", o.get("fileId") or "") for o in plan.get("operations") or ()]
 
 
 def add_range(ranges: dict[str, list[CommittedRange] | None], instant: Instant, stat: FileStat) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from hudi_format.errors import CorruptFileError
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.timeline.active_timeline import Timeline
-from hudi_timeline.timeline.instant import REQUESTED, RESTORE
+from hudi_timeline.timeline.instant import REQUESTED, RESTORE, Instant
 
 if TYPE_CHECKING:
     from hudi_timeline.file_system_view.snapshot import TableSnapshot
@@ -36,22 +36,8 @@ class Restores:
 
     @classmethod
     def of(cls, storage: Storage, timeline: Timeline) -> Restores:
-        targets: dict[str, str] = {}
         restores = timeline.of(RESTORE)
-        if not restores:
-            return cls((), targets, ())
-        from hudi_timeline.timeline.action_metadata import (  # few tables were restored
-            RestorePlan,
-            parse_action,
-        )
-
-        for instant in restores:
-            try:
-                plan = parse_action(RESTORE, REQUESTED, storage.read(instant.path_in(REQUESTED)))
-            except (FileNotFoundError, CorruptFileError):
-                continue
-            if isinstance(plan, RestorePlan) and plan.savepoint:
-                targets[instant.time] = plan.savepoint
+        targets = {i.time: to for i in restores if (to := restored_to(storage, i))}
         return cls(
             tuple(i.time for i in restores), targets, tuple(w.time for w in timeline.completed_writes())
         )
@@ -72,6 +58,20 @@ class Restores:
         )
 
 
+def restored_to(storage: Storage, restore: Instant) -> str:
+    """Commit that a restore goes to; "" where its plan does not say."""
+    from hudi_timeline.timeline.action_metadata import (  # few tables were restored
+        RestorePlan,
+        parse_action,
+    )
+
+    try:
+        plan = parse_action(RESTORE, REQUESTED, storage.read(restore.path_in(REQUESTED)))
+    except (FileNotFoundError, CorruptFileError):
+        return ""
+    return plan.savepoint if isinstance(plan, RestorePlan) else ""
+
+
 def no_loss(snapshot: TableSnapshot) -> Callable[[str], bool]:
     """Function that says whether a range lacks nothing by an archived instant.
 
@@ -82,4 +82,4 @@ def no_loss(snapshot: TableSnapshot) -> Callable[[str], bool]:
     return lambda instant: instant in active or restores().surely_undid(instant)
 
 
-__all__ = ["Restores", "no_loss"]
+__all__ = ["Restores", "no_loss", "restored_to"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from hudi_format.errors import MissingFileError, RecordKeyError, UnsupportedError
+from hudi_format.errors import MissingFileError, RecordKeyError, StaleSnapshotError, UnsupportedError
 from hudi_format.file_names import parse_data_file
 from hudi_format.model import join_path
 from hudi_format.storage.open import open_beside
@@ -42,7 +42,7 @@ from hudi_timeline.options.transaction_options import (
 )
 from hudi_timeline.options.write_options import QUARANTINE
 from hudi_timeline.reading.point_lookup import Keys, key_texts
-from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.action_metadata import SavepointMetadata, read_action
 from hudi_timeline.timeline.instant import SAVEPOINT
 
 NEWEST, OLDER, REPLACED, UNCOMMITTED = (
@@ -219,7 +219,6 @@ class _States:
     """What each file is to the table."""
 
     def __init__(self, snapshot: TableSnapshot) -> None:
-        storage, timeline = snapshot.storage, snapshot.timeline
         listing: Mapping[str, Sequence[FileInfo]] = snapshot.listing().files
         self._newest: set[str] = set()
         self._begun: dict[Group, str] = {}
@@ -231,17 +230,14 @@ class _States:
         merges = snapshot.config.table_type == "MERGE_ON_READ"
         self._pending = pending_compactions(snapshot) if merges else {}
         self._saved: dict[str, list[str]] = {}
-        for instant in timeline.of(SAVEPOINT):
-            if not instant.completed:
-                continue
+        for instant in snapshot.timeline.completed(SAVEPOINT):
             try:
-                record = avro_files.read_record(
-                    storage, "HoodieSavepointMetadata", instant.path, instant.time
-                )
-            except FileNotFoundError:  # deleted since the timeline was listed: it keeps nothing any more
+                found = read_action(snapshot.storage, instant)
+            except StaleSnapshotError:  # deleted since the timeline was listed: it keeps nothing any more
                 continue
-            for partition, files in (record.get("partitionMetadata") or {}).items():
-                for name in files.get("savepointDataFile") or ():
+            assert isinstance(found, SavepointMetadata)
+            for partition, saved in found.partitions.items():
+                for name in saved.files:
                     self._saved.setdefault(join_path(partition, name), []).append(instant.time)
 
     def savepoints(self, path: str) -> list[str]:

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hudi_format.errors import CorruptFileError, HollowCommitError, InstantNotFoundError, UnsupportedError
+from hudi_format.errors import (
+    CorruptFileError,
+    HollowCommitError,
+    InstantNotFoundError,
+    StaleSnapshotError,
+    UnsupportedError,
+)
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot
 from hudi_timeline.options.read_config import SKIP
@@ -15,8 +21,7 @@ from hudi_timeline.options.read_options import ON_MISSING
 from hudi_timeline.options.service_options import CLEAN_COMMITS_RETAINED
 from hudi_timeline.reading.stability import open_writes
 from hudi_timeline.table_config import META_FOLDER, TableConfig
-from hudi_timeline.timeline import avro_files
-from hudi_timeline.timeline.action_metadata import Action, CleanMetadata
+from hudi_timeline.timeline.action_metadata import Action, CleanMetadata, read_action
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.commit_files import CommitFiles
 from hudi_timeline.timeline.commit_metadata import parse_commit
@@ -25,11 +30,9 @@ from hudi_timeline.timeline.instant import (
     COMPLETED,
     INFLIGHT,
     RESTORE,
-    SAVEPOINT,
     WRITE_ACTIONS,
     Instant,
     file_name,
-    gone_since,
 )
 from hudi_timeline.timeline.lsm_timeline import history_files, history_instants, history_metadata
 
@@ -52,36 +55,31 @@ def earliest_retained(storage: Storage, timeline: Timeline) -> str:
 
     An older one that a restore went to since was whole then, and so are all after it.
     """
-    completed = [i for i in timeline.of(CLEAN) if i.completed and i.size != 0]
+    completed = [i for i in timeline.completed(CLEAN) if i.size != 0]
     if not completed:
         return ""
     last = completed[-1]
     try:
-        record = avro_files.read_record(storage, "HoodieCleanMetadata", last.path, last.time)
-    except FileNotFoundError:
+        cleaned = read_action(storage, last)
+    except StaleSnapshotError:
         from hudi_timeline.timeline.archived_timeline import read_moved  # as most reads need no archive
 
         cleaned = read_moved(storage, last)
-        if isinstance(cleaned, CleanMetadata):
-            return _or_restored(storage, timeline, last, cleaned.earliest_to_retain)
-        raise gone_since(last, storage.uri) from None
-    return _or_restored(storage, timeline, last, str(record.get("earliestCommitToRetain") or ""))
-
-
-def _or_restored(storage: Storage, timeline: Timeline, clean: Instant, oldest: str) -> str:
-    if not oldest or not any(i.completed and i.time > clean.time for i in timeline.of(RESTORE)):
+        if not isinstance(cleaned, CleanMetadata):
+            raise
+    oldest = cleaned.earliest_to_retain if isinstance(cleaned, CleanMetadata) else ""
+    since = [i for i in timeline.completed(RESTORE) if i.time > last.time]
+    if not oldest or not since:
         return oldest
-    from hudi_timeline.file_system_view.restores import Restores  # few tables were restored
+    from hudi_timeline.file_system_view.restores import restored_to  # few tables were restored
 
-    restores = Restores.of(storage, timeline)
-    done = {i.time for i in timeline.of(RESTORE) if i.completed}
-    return min([oldest, *(to for at, to in restores.targets.items() if at > clean.time and at in done)])
+    return min([oldest, *filter(None, (restored_to(storage, i) for i in since))])
 
 
 def kept_commits(timeline: Timeline) -> set[str]:
     """Times of the commits at which no cleaning takes files: of savepoints, and the newest."""
     writes = [i.time for i in timeline.completed_writes()]
-    return {*writes[-1:], *_savepoints(timeline).intersection(writes)}
+    return {*writes[-1:], *{*timeline.savepoints}.intersection(writes)}
 
 
 def is_kept(storage: Storage, config: TableConfig, timeline: Timeline, instant: str) -> bool:
@@ -108,10 +106,6 @@ def is_kept(storage: Storage, config: TableConfig, timeline: Timeline, instant: 
     return later is None
 
 
-def _savepoints(timeline: Timeline) -> set[str]:
-    return {i.time for i in timeline.of(SAVEPOINT) if i.completed}
-
-
 def oldest_whole(storage: Storage, config: TableConfig, timeline: Timeline, instant: str) -> str:
     """Oldest time with all files present, by clean metadata; "" if `instant` has all of its.
 
@@ -122,7 +116,7 @@ def oldest_whole(storage: Storage, config: TableConfig, timeline: Timeline, inst
     oldest = earliest_retained(storage, timeline)
     writes = timeline.completed_writes()
     # Not since a savepoint's commit, which may have stayed while later ones were archived.
-    saved = _savepoints(timeline)
+    saved = timeline.savepoints
     first = next((i.time for i in writes if i.time not in saved), writes[-1].time if writes else "")
     if oldest or not writes or instant >= first:
         if instant >= oldest:

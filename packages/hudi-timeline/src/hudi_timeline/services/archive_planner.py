@@ -31,7 +31,6 @@ from hudi_timeline.metadata_table.own_table import own_if_there
 from hudi_timeline.options.service_config import KEEP_HOURS, ServiceConfig
 from hudi_timeline.services.clean_planner import before_pending, retained_by_policy
 from hudi_timeline.services.pending_cleans import last_clean
-from hudi_timeline.services.savepoints import savepoints
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.active_timeline import Timeline
@@ -79,7 +78,7 @@ def wants_archive(timeline: Timeline, config: ServiceConfig, fresh_cleans: int =
     Args:
         fresh_cleans: cleanings that were completed since it was loaded.
     """
-    cleans, rollbacks = (len(_completed(timeline, a)) for a in _BY_THEMSELVES)
+    cleans, rollbacks = (len(timeline.completed(a)) for a in _BY_THEMSELVES)
     return (
         max(len(timeline.completed_writes()), cleans + fresh_cleans, rollbacks) > config.archive_max_commits
     )
@@ -97,7 +96,7 @@ def make_plan(snapshot: TableSnapshot, config: ServiceConfig) -> ArchivePlan:
     least, most = limits(timeline, config, zone_of(snapshot.config.timezone))
     chosen: list[Instant] = []
     for action in _BY_THEMSELVES:
-        done = _completed(timeline, action)
+        done = timeline.completed(action)
         if len(done) > most:
             chosen += done[: len(done) - least]
     warning = ""
@@ -149,7 +148,7 @@ def _retained(timeline: Timeline, config: ServiceConfig, zone: tzinfo | None) ->
 def _commits(snapshot: TableSnapshot, config: ServiceConfig) -> list[Instant]:
     """Archivable commits, oldest first."""
     timeline = snapshot.timeline
-    saved = savepoints(timeline)
+    saved = timeline.savepoints
     bounds = _bounds(snapshot.storage, timeline)
     if snapshot.config.table_type == "MERGE_ON_READ":
         bounds += _for_next_compaction(timeline, config.compaction_delta_commits)
@@ -173,7 +172,7 @@ def _bounds(storage: Storage, timeline: Timeline) -> list[str]:
     if pending is not None:
         # A writer that is open may have planned on the commit before it.
         bounds.append(max((i.time for i in commits if i.time < pending.time), default=pending.time))
-    replaced = _completed(timeline, REPLACE_COMMIT)
+    replaced = timeline.completed(REPLACE_COMMIT)
     if replaced:
         # Until the cleaner has been past a replacement, the timeline alone knows of the replaced groups.
         cleaned = last_clean(storage, timeline)
@@ -218,7 +217,7 @@ def _without_hidden_files(snapshot: TableSnapshot, commits: list[Instant]) -> tu
     To Apache Hudi the active timeline begins at the savepoint: it takes the files of an instant that is archived from
     behind it for those of a failed write, and answers with the file group's older rows.
     """
-    saved = savepoints(snapshot.timeline)
+    saved = snapshot.timeline.savepoints
     beyond = {i.time for i in commits if saved and i.time > saved[0]}
     if not beyond:
         return commits, ""
@@ -251,17 +250,13 @@ def _without_hidden_files(snapshot: TableSnapshot, commits: list[Instant]) -> tu
 def _for_next_compaction(timeline: Timeline, delta_commits: int) -> list[str]:
     """Oldest instant needed to schedule the next compaction."""
     deltas = [i.time for i in timeline.of(DELTA_COMMIT)]
-    last = max((i.time for i in _completed(timeline, COMMIT)), default=None)
+    last = max((i.time for i in timeline.completed(COMMIT)), default=None)
     since = [t for t in deltas if last is None or t > last]
     if len(since) >= delta_commits:
         return [since[len(since) - delta_commits]]
     if last is not None:
         return [last]
     return deltas[:1]
-
-
-def _completed(timeline: Timeline, action: str) -> tuple[Instant, ...]:
-    return tuple(i for i in timeline.of(action) if i.completed)
 
 
 # Instants as entries of the archive: one for each state, with what the instant's file held.

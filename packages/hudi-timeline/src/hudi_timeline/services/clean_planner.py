@@ -25,7 +25,7 @@ from hudi_timeline.file_system_view.listing import list_partition_files, list_ta
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.service_config import KEEP_COMMITS, KEEP_HOURS, KEEP_VERSIONS, ServiceConfig
 from hudi_timeline.services.pending_cleans import last_clean
-from hudi_timeline.services.savepoints import savepointed_files, savepoints
+from hudi_timeline.services.savepoints import savepointed_files
 from hudi_timeline.timeline.action_metadata import CleanMetadata, CleanPlan
 from hudi_timeline.timeline.active_timeline import Timeline, completed_at
 from hudi_timeline.timeline.instant import (
@@ -70,7 +70,7 @@ def make_clean_plan(
     by_versions = config.clean_policy == KEEP_VERSIONS
     zone = zone_of(snapshot.config.timezone)
     earliest = None if by_versions else earliest_to_retain(timeline, config, now, zone, open_reads)
-    spared = tuple(savepoints(timeline))
+    spared = tuple(timeline.savepoints)
     empty = CleanPlan(config.clean_policy, earliest, commits[-1].time if commits else "", savepoints=spared)
     if not commits or (earliest is None and not by_versions):
         return empty
@@ -179,7 +179,7 @@ def _touched(
         return None
     if last.earliest_to_retain < timeline.first_active:
         return None
-    if set(last.savepoints) - set(savepoints(timeline)):
+    if set(last.savepoints) - set(timeline.savepoints):
         return None  # what the savepoint kept may lie in any partition, not only in those of its commit
     found: set[str] = set()
     zone = zone_of(snapshot.config.timezone)
@@ -212,7 +212,7 @@ class _Chooser:
         self._replaced = replaced
         self._snapshot, self._config, self._earliest, self._saved = snapshot, config, earliest, saved
         self._oldest_read = oldest_read
-        self._savepoints = savepoints(snapshot.timeline)
+        self._savepoints = snapshot.timeline.savepoints
         self._builder = SliceBuilder.of(snapshot)
 
     def choose(

@@ -54,7 +54,7 @@ def last_clean(storage: Storage, timeline: Timeline) -> CleanMetadata | None:
     Raises:
         CorruptFileError: its metadata cannot be read.
     """
-    done = [i for i in timeline.of(CLEAN) if i.completed]
+    done = timeline.completed(CLEAN)
     if not done:
         return None
     newest = done[-1]

@@ -10,10 +10,9 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hudi_format.errors import CorruptFileError
 from hudi_timeline.concurrency import heartbeat
+from hudi_timeline.file_system_view.restores import restored_to
 from hudi_timeline.services.table_service import ServiceContext
-from hudi_timeline.timeline.action_metadata import RestorePlan, parse_action
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering, resizes_buckets
 from hudi_timeline.timeline.instant import (
     CLEAN,
@@ -80,7 +79,7 @@ def _way(context: ServiceContext, timeline: Timeline, instant: Instant) -> str:
     path = shlex.quote(context.storage.uri)
     action = instant.action
     if action == RESTORE:
-        to = _restored_to(context, instant)
+        to = restored_to(context.storage, instant) or "INSTANT"
         return f"no write is taken before it is done: `hudi restore {path} {to} -y` goes on with it"
     if action == ROLLBACK:
         return f"the next write finishes it, or now `hudi rollback {path}`"
@@ -99,15 +98,6 @@ def _way(context: ServiceContext, timeline: Timeline, instant: Instant) -> str:
             return f"`hudi buckets resize {path} --pending` does it"
         return "Apache Hudi, which planned the clustering, does it"
     return f"readers see no row of it, and the next write takes it away, or now `hudi rollback {path}`"
-
-
-def _restored_to(context: ServiceContext, instant: Instant) -> str:
-    """Commit that a pending restore goes back to; INSTANT where its plan does not say."""
-    try:
-        plan = parse_action(RESTORE, REQUESTED, context.storage.read(instant.path_in(REQUESTED)))
-    except (FileNotFoundError, CorruptFileError):
-        return "INSTANT"
-    return (plan.savepoint if isinstance(plan, RestorePlan) else "") or "INSTANT"
 
 
 __all__ = ["PendingWork", "pending_work"]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from hudi_format.errors import CorruptFileError, InstantNotFoundError, OptionError, UnsupportedError
+from hudi_format.errors import OptionError, UnsupportedError
 from hudi_format.file_names import parse_data_file
 from hudi_format.model import FileSlice
 from hudi_format.storage.protocol import Storage
@@ -28,10 +28,11 @@ from hudi_timeline.concurrency.own_files import complete_own, create_if_absent
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ, newest_slices, refuse_hidden_logs
 from hudi_timeline.file_system_view.listing import walk
+from hudi_timeline.file_system_view.restores import restored_to
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_table.initialisation import can_initialise, initialise
 from hudi_timeline.services.pending_cleans import paths_of, take_back
-from hudi_timeline.services.savepoints import commit_of, savepoints
+from hudi_timeline.services.savepoints import commit_of, completed_commit
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.timeline.action_metadata import (
     InstantName,
@@ -39,7 +40,6 @@ from hudi_timeline.timeline.action_metadata import (
     RestorePlan,
     RollbackMetadata,
     RollbackPlan,
-    parse_action,
     render_action,
 )
 from hudi_timeline.timeline.active_timeline import Timeline, completion_ms, is_clustering
@@ -49,7 +49,6 @@ from hudi_timeline.timeline.instant import (
     COMPLETED,
     INFLIGHT,
     LOG_COMPACTION,
-    REQUESTED,
     RESTORE,
     WRITE_ACTIONS,
     Committed,
@@ -131,7 +130,7 @@ def restore(
         listed = walk(storage)
         plans = _rollback_plans(storage, timeline, undone, listed)
         beyond = _archived_files(timeline, to, listed)
-        files = tuple(sorted({*_files(plans), *beyond}))
+        files = _files(plans, beyond)
         return RestoreResult(to, times, seconds=time.monotonic() - began, warnings=warnings, files=files)
     with context.locked(while_restoring=True) as snapshot:
         to = commit_of(snapshot, to)
@@ -185,7 +184,7 @@ def restore(
         time.monotonic() - began,
         blocks,
         (*context.warnings, *warnings),
-        tuple(sorted({*_files(plans), *beyond})),
+        _files(plans, beyond),
     )
     log.info("%s: %r", storage.uri, result)
     return result
@@ -194,14 +193,8 @@ def restore(
 def _plan(context: ServiceContext, snapshot: TableSnapshot, to: str) -> tuple[list[Instant], list[FileSlice]]:
     """Writes to undo, newest first, after a check of all of them; and the slices of the state before them."""
     storage, timeline = snapshot.storage, snapshot.timeline
-    if not any(i.time == to for i in timeline.completed_writes()):
-        raise InstantNotFoundError(
-            f"the active timeline has no completed commit {to}",
-            table=storage.uri,
-            instant=to,
-            remedy="`hudi commits PATH`, or inspect.commits() of the table, lists them.",
-        )
-    later = [t for t in savepoints(timeline) if t > to]
+    done = completed_commit(snapshot, to)
+    later = [t for t in timeline.savepoints if t > to]
     if later:
         raise OptionError(
             f"the commit {later[0]} is savepointed, and would be undone",
@@ -213,7 +206,6 @@ def _plan(context: ServiceContext, snapshot: TableSnapshot, to: str) -> tuple[li
     if snapshot.config.table_type == MERGE_ON_READ:
         # Not by where the timeline begins: the savepoint that later commits were archived beyond may be deleted.
         there = {i.time for i in timeline.instants}
-        done = next(i for i in timeline.completed_writes() if i.time == to)
         beyond = archived_write_between(
             storage, snapshot.config, to, None, unless=there.__contains__,
             written_since_ms=max(0, completion_ms(done, zone_of(snapshot.config.timezone)) - _CLOCKS_APART_MS),
@@ -257,17 +249,16 @@ def _out_of_order(
 
 def _refuse_other_restore(storage: Storage, timeline: Timeline, to: str) -> None:
     for pending in timeline.pending(RESTORE):
-        path = pending.path_in(REQUESTED)
-        try:
-            plan = parse_action(RESTORE, REQUESTED, storage.read(path))
-        except (FileNotFoundError, CorruptFileError):
-            continue  # it never began: ours takes its place under the same instant
-        if isinstance(plan, RestorePlan) and plan.savepoint not in ("", to):
+        begun = restored_to(storage, pending)
+        if begun not in (
+            "",
+            to,
+        ):  # one without a plan never began: ours takes its place under the same instant
             raise OptionError(
-                f"a restore to {plan.savepoint} was begun and not finished",
+                f"a restore to {begun} was begun and not finished",
                 table=storage.uri,
                 instant=pending.time,
-                remedy=f"run restore({plan.savepoint!r}) first.",
+                remedy=f"run restore({begun!r}) first.",
             )
 
 
@@ -303,8 +294,8 @@ def _archived_files(timeline: Timeline, to: str, listed: Files) -> list[str]:
     return found
 
 
-def _files(plans: Sequence[RollbackPlan]) -> tuple[str, ...]:
-    return tuple(sorted({path for plan in plans for path in paths_to_delete(plan)}))
+def _files(plans: Sequence[RollbackPlan], beyond: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted({*beyond, *(path for plan in plans for path in paths_to_delete(plan))}))
 
 
 def _undo(storage: Storage, plan: RollbackPlan, restore: str) -> RollbackMetadata:

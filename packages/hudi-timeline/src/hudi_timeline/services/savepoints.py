@@ -12,7 +12,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from datetime import date
 
-from hudi_format.errors import ConcurrentWriterError, InstantNotFoundError, OptionError, StaleSnapshotError
+from hudi_format.errors import (
+    ConcurrentWriterError,
+    InstantNotFoundError,
+    MissingFileError,
+    OptionError,
+    StaleSnapshotError,
+)
 from hudi_format.model import join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import FileInfo, Storage
@@ -25,7 +31,12 @@ from hudi_timeline.file_system_view.listing import list_table
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.services.pending_cleans import last_clean, planned_names, take_back
 from hudi_timeline.services.table_service import ServiceContext, dry_run_looks_again
-from hudi_timeline.timeline import avro_files
+from hudi_timeline.timeline.action_metadata import (
+    SavedPartition,
+    SavepointMetadata,
+    read_action,
+    render_action,
+)
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.archived_timeline import archived_write_between
 from hudi_timeline.timeline.instant import (
@@ -45,11 +56,6 @@ from hudi_timeline.transaction import late_publication
 from hudi_timeline.transaction.rollback_executor import withdraw_overtaken
 
 
-def savepoints(timeline: Timeline) -> list[str]:
-    """Times of completed savepoints, oldest first."""
-    return sorted(i.time for i in timeline.of(SAVEPOINT) if i.completed)
-
-
 def savepointed_files(storage: Storage, timeline: Timeline) -> set[tuple[str, str]]:
     """(partition, file name) of every savepointed file.
 
@@ -57,21 +63,33 @@ def savepointed_files(storage: Storage, timeline: Timeline) -> set[tuple[str, st
         CorruptFileError, StaleSnapshotError: a savepoint that cannot be read; nothing may be deleted then.
     """
     kept: set[tuple[str, str]] = set()
-    for savepoint in (i for i in timeline.of(SAVEPOINT) if i.completed):
-        at, path = savepoint.time, savepoint.path
+    for savepoint in timeline.completed(SAVEPOINT):
         try:
-            record = avro_files.read_record(storage, "HoodieSavepointMetadata", path, at)
-        except FileNotFoundError:
-            raise StaleSnapshotError(
+            found = read_action(storage, savepoint)
+        except StaleSnapshotError:
+            raise MissingFileError(
                 "the savepoint's file is missing",
                 table=storage.uri,
-                instant=at,
-                file=path,
+                instant=savepoint.time,
+                file=savepoint.path,
                 remedy="run it again: the savepoint was deleted meanwhile.",
             ) from None
-        for partition, files in (record.get("partitionMetadata") or {}).items():
-            kept.update((partition, name) for name in files.get("savepointDataFile") or ())
+        assert isinstance(found, SavepointMetadata)
+        kept.update((p, name) for p, saved in found.partitions.items() for name in saved.files)
     return kept
+
+
+def completed_commit(snapshot: TableSnapshot, at: str) -> Instant:
+    """A completed commit of the active timeline; InstantNotFoundError where it has none at that time."""
+    found = next((i for i in snapshot.timeline.completed_writes() if i.time == at), None)
+    if found is None:
+        raise InstantNotFoundError(
+            f"the active timeline has no completed commit {at}",
+            table=snapshot.storage.uri,
+            instant=at,
+            remedy="`hudi commits PATH`, or inspect.commits() of the table, lists them.",
+        )
+    return found
 
 
 def commit_of(snapshot: TableSnapshot, given: str | date | Committed) -> str:
@@ -161,7 +179,7 @@ def _check_late(
                 for n in names
             ):
                 return
-        if at in savepoints(timeline):  # who undid the commit has deleted it before
+        if at in timeline.savepoints:  # who undid the commit has deleted it before
             delete(storage, timeline, at)
         raise ConcurrentWriterError(
             f"the commit {at} was undone, or its files cleaned, after this process had lost the lock ({lost})",
@@ -188,7 +206,7 @@ def _archive_before_gap(snapshot: TableSnapshot, at: str) -> None:
 
     storage, config, timeline = snapshot.storage, snapshot.config, snapshot.timeline
     first, there = timeline.first_active, {i.time for i in timeline.instants}
-    if at not in savepoints(timeline) or at >= first:
+    if at not in timeline.savepoints or at >= first:
         return
     files = tuple(f for f in timeline.files if f.time == at and f.action in WRITE_ACTIONS | {COMPACTION})
     if not files or archived_write_between(storage, config, at, first, unless=there.__contains__) is None:
@@ -217,14 +235,8 @@ def create(
         OptionError: there is such a savepoint already, or the cleaner has been past that commit.
     """
     storage, timeline = snapshot.storage, snapshot.timeline
-    if not any(i.time == at for i in timeline.completed_writes()):
-        raise InstantNotFoundError(
-            f"the active timeline has no completed commit {at}",
-            table=storage.uri,
-            instant=at,
-            remedy="`hudi commits PATH`, or inspect.commits() of the table, lists them.",
-        )
-    if at in savepoints(timeline):
+    completed_commit(snapshot, at)
+    if at in timeline.savepoints:
         raise OptionError(
             f"the commit {at} is savepointed already",
             table=storage.uri,
@@ -256,16 +268,8 @@ def create(
     take_back(
         storage, timeline, {join_path(p, n) for p, names in files.items() for n in names}, by="savepoint"
     )
-    record = {
-        "savepointedBy": user,
-        "savepointedAt": int(now() * 1000),
-        "comments": comment,
-        "partitionMetadata": {
-            p: {"partitionPath": p, "savepointDataFile": names} for p, names in sorted(files.items())
-        },
-        "version": 1,
-    }
-    content = avro_files.render("HoodieSavepointMetadata", record)
+    partitions = {p: SavedPartition(p, tuple(names)) for p, names in sorted(files.items())}
+    content = render_action(SavepointMetadata(user, int(now() * 1000), comment, partitions))
     inflight = instant_path(snapshot.config, at, SAVEPOINT, INFLIGHT)
     create_if_absent(storage, inflight, b"")  # there is one that a process began and did not finish
     path = instant_path(snapshot.config, at, SAVEPOINT, COMPLETED)
@@ -321,7 +325,7 @@ def delete(storage: Storage, timeline: Timeline, at: str, *, dry_run: bool = Fal
             f"the savepoint {at} does not exist",
             table=storage.uri,
             instant=at,
-            remedy=f"savepoints: {', '.join(savepoints(timeline)) or 'none'}.",
+            remedy=f"savepoints: {', '.join(timeline.savepoints) or 'none'}.",
         )
     if dry_run:
         return

@@ -226,7 +226,16 @@ class Timeline:
 
     def pending(self, action: str) -> tuple[Instant, ...]:
         """Pending instants of one action."""
-        return tuple(i for i in self.instants if i.action == action and not i.completed)
+        return tuple(i for i in self.of(action) if not i.completed)
+
+    def completed(self, action: str) -> tuple[Instant, ...]:
+        """Completed instants of one action."""
+        return tuple(i for i in self.of(action) if i.completed)
+
+    @property
+    def savepoints(self) -> list[str]:
+        """Savepointed commits, oldest first."""
+        return sorted(i.time for i in self.completed(SAVEPOINT))
 
     def lacks(self, name: str) -> bool:
         """Whether `.hoodie` is known to have lacked a file or folder at the listing."""

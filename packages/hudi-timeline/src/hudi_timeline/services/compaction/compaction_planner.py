@@ -12,7 +12,7 @@ Source: ScheduleCompactionActionExecutor and BaseHoodieCompactionPlanGenerator o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,7 +20,7 @@ from hudi_format.file_names import log_sort_key
 from hudi_format.model import FileSlice
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.base_files import Group
-from hudi_timeline.file_system_view.file_slices import newest_slices, pending_compactions
+from hudi_timeline.file_system_view.file_slices import newest_slices, pending_compactions, planned_groups
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.compaction_config import CompactionConfig
 from hudi_timeline.options.service_options import (
@@ -40,17 +40,14 @@ from hudi_timeline.services.compaction.compaction_strategies import (
 )
 from hudi_timeline.timeline.action_metadata import CompactionOperation, CompactionPlan
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
-from hudi_timeline.timeline.avro_files import read_record
 from hudi_timeline.timeline.instant import (
     COMMIT,
     COMPACTION,
     DELTA_COMMIT,
     INFLIGHT,
     LOG_COMPACTION,
-    REQUESTED,
     Instant,
     parse_instant,
-    plan_gone,
 )
 from hudi_timeline.transaction.conflict_resolution import clustered_groups
 
@@ -83,7 +80,7 @@ def is_due(timeline: Timeline, config: CompactionConfig, now: datetime) -> Due:
         now: in the table's time zone.
     """
     deltas = [i.time for i in timeline.of(DELTA_COMMIT)]
-    last = max((i.time for i in timeline.of(COMMIT) if i.completed), default="")
+    last = max((i.time for i in timeline.completed(COMMIT)), default="")
     counted_from = last
     if config.trigger == NUM_COMMITS_AFTER_LAST_REQUEST:
         counted_from = max((i.time for i in timeline.pending(COMPACTION)), default=last)
@@ -138,28 +135,11 @@ def reserved_groups(snapshot: TableSnapshot, *, without: str = "") -> frozenset[
     storage, timeline = snapshot.storage, snapshot.timeline
     groups = set(pending_compactions(snapshot))
     begun = (i for i in timeline.pending(LOG_COMPACTION) if i.state == INFLIGHT and i.time != without)
-    groups |= planned_groups(storage, begun)
+    groups.update(*(planned_groups(storage, i) for i in begun))
     for instant in timeline.pending_writes():
         if is_clustering(storage, timeline, instant):
             groups |= clustered_groups(storage, instant)
     return frozenset(groups)
-
-
-def planned_groups(storage: Storage, compactions: Iterable[Instant]) -> set[Group]:
-    """File groups in the plans of compactions or log compactions.
-
-    Raises:
-        CorruptFileError, MissingFileError: a plan that cannot be read.
-    """
-    groups = set()
-    for instant in compactions:
-        try:
-            plan = read_record(storage, "HoodieCompactionPlan", instant.path_in(REQUESTED), instant.time)
-        except FileNotFoundError:
-            raise plan_gone(storage, instant) from None
-        for operation in plan.get("operations") or ():
-            groups.add((operation.get("partitionPath") or "", operation.get("fileId") or ""))
-    return groups
 
 
 def make_compaction_plan(

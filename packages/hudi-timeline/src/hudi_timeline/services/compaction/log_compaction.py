@@ -29,7 +29,7 @@ from hudi_format.storage.parallel import on_threads
 from hudi_timeline.concurrency import markers
 from hudi_timeline.concurrency.precedence import Precedence
 from hudi_timeline.concurrency.running_call import RunningCall
-from hudi_timeline.file_system_view.file_slices import newest_slices, newest_slices_of
+from hudi_timeline.file_system_view.file_slices import newest_slices, newest_slices_of, planned_groups
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.file_system_view.table_schema import with_history
 from hudi_timeline.options.compaction_config import CompactionConfig, parse_compaction_options
@@ -42,7 +42,6 @@ from hudi_timeline.services.compaction.compaction_planner import (
     PLAN_VERSION,
     open_writes,
     operation_of,
-    planned_groups,
     reserved_groups,
 )
 from hudi_timeline.services.compaction.pending_plans import (
@@ -171,11 +170,12 @@ def make_log_compaction_plan(snapshot: TableSnapshot, config: CompactionConfig) 
         CorruptFileError, MissingFileError: a committed file is not there, or damaged; a plan cannot be read.
         UnsupportedError: columns or a merge that cannot be executed here.
     """
-    storage, timeline = snapshot.storage, snapshot.timeline
+    storage = snapshot.storage
     stored_schema_text(snapshot)  # what could not be executed is not planned
     merge = merge_of(snapshot, config)
     refuse_merge(merge, storage.uri)
-    reserved = {*reserved_groups(snapshot), *planned_groups(storage, timeline.pending(LOG_COMPACTION))}
+    reserved = set(reserved_groups(snapshot))
+    reserved.update(*(planned_groups(storage, i) for i in snapshot.timeline.pending(LOG_COMPACTION)))
     slices = [
         s
         for s in newest_slices(snapshot, snapshot.listing().files)
@@ -346,7 +346,7 @@ def _fitting(
     """
     storage = snapshot.storage
     others = (i for i in snapshot.timeline.pending(LOG_COMPACTION) if i.time != time)
-    reserved = {*reserved_groups(snapshot, without=time), *planned_groups(storage, others)}
+    reserved = {*reserved_groups(snapshot, without=time)}.union(*(planned_groups(storage, i) for i in others))
     own = {m.path for m in markers.log_files(markers.list_markers(storage, time), time)}
     slices = {
         (s.partition, s.file_id): s for s in newest_slices_of(snapshot, {o.partition for o in operations})
