@@ -164,7 +164,7 @@ def renaming(monkeypatch, name, folder):
 @pytest.mark.req("CC-01")
 def test_columns_are_in_the_order_of_the_state_that_is_read(tmp_path, monkeypatch):
     written(tmp_path)
-    renaming(monkeypatch, "look_up", str(tmp_path / "t"))
+    renaming(monkeypatch, "_look_up", str(tmp_path / "t"))
     got = HudiTable.open(str(tmp_path / "t")).get(["3"], meta_columns=False)
     assert got.schema.names == ["v", "p", "id", "place"]
 

@@ -11,7 +11,6 @@ from made_tables import MadeTable, at, file_id, ids
 from hudi_format.errors import (
     MissingFileError,
 )
-from hudi_timeline.reading.task import read_slice
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64()), ("note", pa.string())])
 
@@ -58,7 +57,7 @@ def test_streams_do_not_open_files_that_nobody_asked_for(tmp_path):
 def test_tasks_are_picklable_and_read_alone(made):
     tasks = made.open().read(["id", "p"], "v > 3").plan_files()
     again = pickle.loads(pickle.dumps(tasks))
-    rows = [r for t in again for b in read_slice(t) for r in b.to_pylist()]
+    rows = [r for t in again for b in t.to_batches() for r in b.to_pylist()]
     assert sorted(r["id"] for r in rows) == ["2", "4", "5", "6"]
     assert {r["p"] for r in rows} == {"a", "b"}
     assert sum(b.num_rows for b in again[-1].to_batches()) == 3

@@ -522,6 +522,6 @@ def test_a_metadata_table_that_is_taken_away_is_not_needed(tmp_path):
     assert "files" in before.config.metadata_partitions
     storage.delete_dir(".hoodie/metadata")
     with pytest.raises(NotAHudiTableError):
-        through_metadata(before, True)
+        through_metadata(before)
     table_config.update(storage, {"hoodie.table.metadata.partitions": ""})
-    assert through_metadata(before, True).slices() == before.slices()
+    assert through_metadata(before).slices() == before.slices()

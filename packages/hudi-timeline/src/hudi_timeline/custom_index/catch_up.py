@@ -149,7 +149,7 @@ def _touched(snapshot: TableSnapshot, missing: list[Instant]) -> set[Group]:
             for s in commit.stats
             if s.num_inserts or s.num_deletes or s.prev_commit in ("", "null") or ".log." in s.path
         }
-        found |= {(p, file_id) for p, ids in commit.replaced.items() for file_id in ids}
+        found |= commit.replaced_groups
     return found
 
 

@@ -10,7 +10,7 @@ Source: AbstractTableFileSystemView and HoodieFileGroup of Apache Hudi 0.15.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.arrow.arrays import flags, flags_of, integers, numbers_of, text, texts
+from hudi_format.arrow.arrays import column_of, flags, flags_of, integers, numbers_of, text, texts
 from hudi_format.errors import CorruptFileError, MissingFileError
 from hudi_format.file_names import BASE_NAME
 from hudi_format.model import BaseFile, FileSlice, VisibleInstants
@@ -194,6 +194,13 @@ def base_files(files: pa.Table) -> list[BaseFile]:
         BaseFile(partition, name, file_id, instant, token, size)
         for partition, name, file_id, token, instant, size in zip(*columns, strict=True)
     ]
+
+
+def table_of(files: Iterable[BaseFile]) -> pa.Table:
+    """Objects as rows of `SCHEMA`."""
+    rows = [(f.partition, f.name, f.file_id, f.write_token, f.instant, f.size) for f in files]
+    columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
+    return pa.table([column_of(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
 
 def file_slices(files: pa.Table) -> list[FileSlice]:

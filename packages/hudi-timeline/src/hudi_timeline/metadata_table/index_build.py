@@ -281,7 +281,7 @@ def _missed_keys(
     for instant in missed:
         commit = now.commits.get(instant)
         touched |= {(s.partition, s.file_id) for s in commit.stats}
-        touched |= {(p, file_id) for p, ids in commit.replaced.items() for file_id in ids}
+        touched |= commit.replaced_groups
     if not touched:
         return {}, ""
     slices = [

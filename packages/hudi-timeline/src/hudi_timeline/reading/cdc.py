@@ -336,10 +336,7 @@ def _gone(file: CommittedBaseFile, uri: str) -> MissingFileError:
 
 
 def _slice_logs(history: FileHistory, part: FileSlice | None) -> SliceLogs | None:
-    if part is None:
-        return None
-    known = history.committed
-    return SliceLogs(part, {f.path: known[f.path] for f in part.log_files if f.path in known})
+    return None if part is None else SliceLogs.of(part, history.committed)
 
 
 def _files(units: list[ChangeUnit]) -> pa.Table:

@@ -36,7 +36,7 @@ from hudi_timeline.reading.plan import (
     ScanPlan,
     SliceLogs,
 )
-from hudi_timeline.reading.task import ReadTask, read_slice
+from hudi_timeline.reading.task import ReadTask
 
 INSERT, UPDATE, DELETE = "i", "u", "d"
 
@@ -353,7 +353,7 @@ class ChangeTask:
         if logs is not None and logs.slice.log_files:
             bounded = replace(merge, scope=replace(merge.scope, latest=latest))
             task = replace(task, logs=logs, merge=bounded, merge_schema=merge.merge_schema(schema, schema))
-        for batch in read_slice(task):
+        for batch in task.to_batches():
             yield pa.Table.from_batches([batch])
 
 

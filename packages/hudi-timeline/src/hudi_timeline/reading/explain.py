@@ -97,31 +97,22 @@ def missed_rows(source: ScanSource, tasks: Sequence[Task], every: Sequence[Task]
     predicate = source.predicate
     if predicate is None:
         return {}
-    given = {_key(t): t for t in tasks}
+    given = {(t.partition, t.file_id): t for t in tasks if isinstance(t, ReadTask)}
     out = {}
     for whole in every:
-        task = given.get(_key(whole))
-        same = task is not None and (isinstance(task, ChangeTask) or task.path == _path(whole))
-        if isinstance(whole, ChangeTask) or (task is not None and same and not _leaves_out(task)):
+        if isinstance(whole, ChangeTask):  # of a commit, which no filter leaves out
+            continue
+        task = given.get((whole.partition, whole.file_id))
+        if task is not None and task.path == whole.path and not _leaves_out(task):
             continue
         match = filtered(whole.to_table(), predicate.expression).num_rows
         out[whole.path] = match - (0 if task is None else task.to_table().num_rows)
     return out
 
 
-def _key(task: Task) -> tuple[str, str, str]:
-    if isinstance(task, ChangeTask):
-        return task.unit.partition, task.unit.file_id, task.unit.instant
-    return task.partition, task.file_id, ""
-
-
-def _path(task: Task) -> str:
-    return "" if isinstance(task, ChangeTask) else task.path
-
-
-def _leaves_out(task: Task) -> bool:
+def _leaves_out(task: ReadTask) -> bool:
     """Whether row groups of the task's file are skipped."""
-    if isinstance(task, ChangeTask) or task.filter is None or not task.path:
+    if task.filter is None or not task.path:
         return False
     if task.logs is not None:
         by = task.merge.skipped_by if task.merge is not None else frozenset()

@@ -112,7 +112,7 @@ def all_of(predicates: Sequence[Predicate], schema: pa.Schema) -> Predicate | No
     expression = _all([p.expression for p in predicates])
     columns = {c for p in predicates for c in p.columns}
     text = " and ".join(f"({p.text})" for p in predicates)
-    parts = tuple(part for p in predicates for part in p.parts or (p,))
+    parts = tuple(part for p in predicates for part in p.conjuncts)
     return Predicate(expression, tuple(n for n in schema.names if n in columns), text, parts)
 
 

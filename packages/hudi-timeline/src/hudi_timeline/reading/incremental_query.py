@@ -16,12 +16,12 @@ from hudi_format.errors import CorruptFileError
 from hudi_format.file_names import parse_base_file, parse_log_file
 from hudi_format.log.corruption import CommittedRange, committed_range
 from hudi_format.model import BaseFile, FileSlice, LogFile, join_path
-from hudi_timeline.file_system_view.base_files import CommittedBaseFile, Group, check_size, missing_file
+from hudi_timeline.file_system_view.base_files import CommittedBaseFile, Group, check_size
 from hudi_timeline.file_system_view.file_slices import SliceBuilder, files_by_group
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.partition_values import FROM_PATH, PathValues, path_values
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.reading.incremental_range import IncrementalSource, completion_times, gone_remedy, is_start
+from hudi_timeline.reading.incremental_range import IncrementalSource, completion_times, is_start
 from hudi_timeline.reading.merged_query import MergedSource, memory_limit, read_merge
 from hudi_timeline.reading.plan import INCREMENTAL, FileDecision, ScanPlan, SliceLogs, as_file
 from hudi_timeline.timeline.commit_metadata import stat_to_json
@@ -77,9 +77,7 @@ class MergedIncrementalSource(IncrementalSource):
                             file=instant.path,
                         )
                     out.written[path] = CommittedBaseFile(path, stat.file_size_in_bytes, instant.time)
-            for partition, file_ids in metadata.replaced.items():
-                for file_id in file_ids:
-                    out.replaced[partition, file_id] = instant.time
+            out.replaced.update(dict.fromkeys(metadata.replaced_groups, instant.time))
         return out
 
     def _replaced_before(self) -> dict[Group, str]:
@@ -94,8 +92,7 @@ class MergedIncrementalSource(IncrementalSource):
             return out
         for instant, at in completion_times(snapshot).items():
             if at <= begin and instant.action == REPLACE_COMMIT:
-                for partition, file_ids in snapshot.commits.get(instant).replaced.items():
-                    out.update(((partition, file_id), instant.time) for file_id in file_ids)
+                out.update(dict.fromkeys(snapshot.commits.get(instant).replaced_groups, instant.time))
         return out
 
     def _slices(self, changed: _Changed) -> list[FileSlice]:
@@ -105,7 +102,7 @@ class MergedIncrementalSource(IncrementalSource):
         out = []
         for group in sorted({*changed.bases, *changed.logs} - changed.replaced.keys()):
             found = builder.newest(group, changed.bases.get(group, {}), changed.logs.get(group, {}).values())
-            if found is not None and (wanted is None or any(wanted(f.path) for f in _files(found))):
+            if found is not None and (wanted is None or any(wanted(f.path) for f in found.files)):
                 out.append(found)
         return out
 
@@ -115,22 +112,13 @@ class MergedIncrementalSource(IncrementalSource):
         Raises:
             MissingFileError, CorruptFileError: a file of them is not there, or not as it was written.
         """
-        storage = self.snapshot.storage
-        sizes: dict[str, int] = {}
-        for partition, found in list_partition_files(storage, {s.partition for s in slices}).items():
-            prefix = f"{partition}/" if partition else ""
-            sizes.update((prefix + f.name, f.size) for f in found)
+        written = (changed.written[f.path] for s in slices for f in s.files)
+        sizes = self._sizes({s.partition for s in slices}, written)
         out = []
         for part in slices:
-            for file in _files(part):
-                written = changed.written[file.path]
-                if file.path not in sizes:
-                    error = missing_file(written, storage.uri)
-                    error.remedy = gone_remedy(error.remedy)
-                    raise error
-                if isinstance(file, BaseFile):
-                    check_size(written, sizes[file.path], storage.uri)
             base = part.base_file
+            if base is not None:
+                check_size(changed.written[base.path], sizes[base.path], self.snapshot.storage.uri)
             out.append(
                 replace(
                     part,
@@ -151,13 +139,7 @@ class MergedIncrementalSource(IncrementalSource):
         chosen = frozenset(i.time for i in self.range.instants)
         merge = read_merge(self.snapshot, self.options)
         merge = replace(merge, scope=replace(merge.scope, instants=chosen, latest=max(chosen, default="")))
-        logs = tuple(
-            SliceLogs(
-                s, {f.path: changed.committed[f.path] for f in s.log_files if f.path in changed.committed}
-            )
-            for s in slices
-            if s.log_files
-        )
+        logs = tuple(SliceLogs.of(s, changed.committed) for s in slices if s.log_files)
         values = PathValues(plan.partition_values, plan.untold)
         if any(
             c.source == FROM_PATH for c in plan.partition_columns
@@ -199,7 +181,7 @@ class MergedIncrementalSource(IncrementalSource):
             return
         changed = self._changed()
         slices = {(s.partition, s.file_id): s for s in self._slices(changed)}
-        read = {f.path: s for s in slices.values() for f in _files(s)}
+        read = {f.path for s in slices.values() for f in s.files}
         every = [b for by_instant in changed.bases.values() for b in by_instant.values()]
         files: list[tuple[BaseFile, BaseFile | LogFile]] = [(b, b) for b in every]
         files += [(as_file(f), f) for logs in changed.logs.values() for f in logs.values()]
@@ -216,10 +198,6 @@ class MergedIncrementalSource(IncrementalSource):
             else:
                 reason = f"of an older slice; the newest is of {slices[group].base_instant}"
                 yield FileDecision(shown, False, reason, older=True)
-
-
-def _files(part: FileSlice) -> list[BaseFile | LogFile]:
-    return [*([] if part.base_file is None else [part.base_file]), *part.log_files]
 
 
 # Plan an incremental query of a merge-on-read table that looks at base files alone.

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from hudi_format.arrow.arrays import column_of, flags
+from hudi_format.arrow.arrays import flags
 from hudi_format.errors import (
     CorruptFileError,
     HollowCommitError,
@@ -21,11 +21,17 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.file_names import parse_base_file
-from hudi_format.model import BaseFile
+from hudi_format.model import BaseFile, join_path
 from hudi_format.schema.meta_fields import with_meta
 from hudi_format.storage import stable_reads
 from hudi_format.storage.protocol import has_no_folders
-from hudi_timeline.file_system_view.base_files import CommittedBaseFile, Group, check_size, missing_file
+from hudi_timeline.file_system_view.base_files import (
+    CommittedBaseFile,
+    Group,
+    check_size,
+    missing_file,
+    table_of,
+)
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.partition_values import (
     partition_columns,
@@ -52,7 +58,7 @@ from hudi_timeline.options.read_config import (
 )
 from hudi_timeline.reading.bootstrap import with_sources
 from hudi_timeline.reading.path_globs import file_filter
-from hudi_timeline.reading.plan import FILES_SCHEMA, INCREMENTAL, FileDecision, Predicate, ScanPlan, as_file
+from hudi_timeline.reading.plan import INCREMENTAL, FileDecision, Predicate, ScanPlan, as_file
 from hudi_timeline.reading.snapshot_query import START, distinct, plan_files_table
 from hudi_timeline.reading.stability import open_writes
 from hudi_timeline.reading.time_travel import completed_by, first_open_write, has_archive, oldest_whole
@@ -75,14 +81,6 @@ def by_completion(options: ReadConfig) -> bool:
 def is_start(begin: str) -> bool:
     """Whether a begin means the first commit: zeros only."""
     return begin.strip("0") == ""
-
-
-def gone_remedy(otherwise: str) -> str:
-    """Remedy for a missing file of a range."""
-    return (
-        "if the cleaner removed it, begin at a later instant or set "
-        f"{FULL_SCAN_FALLBACK}=true to read the whole table; else {otherwise}"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,8 +391,7 @@ class IncrementalSource(RangeSource):
 
     def _planned(self) -> ScanPlan:
         """The plan, given that all commits and files exist."""
-        written, _ = self._written()
-        return self._of_range(self._existing(written))
+        return self._of_range(self._existing(self._written()[0]))
 
     def _of_range(self, files: list[BaseFile]) -> ScanPlan:
         """Plan of some base files, filtered by the commits of the range."""
@@ -407,7 +404,7 @@ class IncrementalSource(RangeSource):
                 f"can be read: they are archived{'' if by_completion(self.options) else instead}",
             )
         plan = self._plan_of(
-            files,
+            plan_files_table(table_of(files)),
             (instants[0].time, instants[-1].time) if instants and not self.range.by_completion else None,
             complete=self.range.complete,
             warnings=warnings,
@@ -428,9 +425,7 @@ class IncrementalSource(RangeSource):
                     if stat.path and is_base_file(stat.path):
                         file = CommittedBaseFile(stat.path.lstrip("/"), stat.file_size_in_bytes, instant.time)
                         newest[partition, stat.file_id] = file
-            for partition, file_ids in metadata.replaced.items():
-                for file_id in file_ids:
-                    replaced[partition, file_id] = instant.time
+            replaced.update(dict.fromkeys(metadata.replaced_groups, instant.time))
         kept = {g: f for g, f in newest.items() if g not in replaced}
         if not self.options.incr_path_glob:
             return kept, replaced
@@ -443,19 +438,30 @@ class IncrementalSource(RangeSource):
         root = self.snapshot.storage.uri
         return lambda path: matches(f"{root}/{path}")
 
-    def _existing(self, written: dict[Group, CommittedBaseFile]) -> list[BaseFile]:
+    def _sizes(self, partitions: Collection[str], written: Iterable[CommittedBaseFile]) -> dict[str, int]:
+        """Sizes of the files in some partitions, by path.
+
+        Raises:
+            MissingFileError: one of those that were written is not there.
+        """
         storage = self.snapshot.storage
-        sizes: dict[str, int] = {}
-        for partition, found in list_partition_files(storage, {p for p, _ in written}).items():
-            prefix = f"{partition}/" if partition else ""
-            sizes.update((prefix + f.name, f.size) for f in found)
+        listing = list_partition_files(storage, partitions)
+        sizes = {join_path(p, f.name): f.size for p, found in listing.items() for f in found}
+        gone = next((f for f in written if f.path not in sizes), None)
+        if gone is None:
+            return sizes
+        error = missing_file(gone, storage.uri)
+        error.remedy = (
+            "if the cleaner removed it, begin at a later instant or set "
+            f"{FULL_SCAN_FALLBACK}=true to read the whole table; else {error.remedy}"
+        )
+        raise error
+
+    def _existing(self, written: dict[Group, CommittedBaseFile]) -> list[BaseFile]:
+        sizes = self._sizes({p for p, _ in written}, written.values())
         out = []
         for (partition, _), file in written.items():
-            if file.path not in sizes:
-                error = missing_file(file, storage.uri)
-                error.remedy = gone_remedy(error.remedy)
-                raise error
-            check_size(file, sizes[file.path], storage.uri)
+            check_size(file, sizes[file.path], self.snapshot.storage.uri)
             base = parse_base_file(partition, file.path.rpartition("/")[2], sizes[file.path])
             if base is not None:
                 out.append(base)
@@ -525,18 +531,12 @@ class IncrementalSource(RangeSource):
 
     def _plan_of(
         self,
-        files: list[BaseFile] | pa.Table,
+        files: pa.Table,
         times: tuple[str, str] | None,
         *,
         complete: bool = True,
         warnings: tuple[str, ...] = (),
     ) -> ScanPlan:
-        if isinstance(files, list):
-            rows = [(b.path, b.partition, b.size, b.instant, b.file_id) for b in files]
-            columns = list(zip(*rows, strict=True)) or [()] * len(FILES_SCHEMA)
-            files = pa.table(
-                [column_of(c, f.type) for c, f in zip(columns, FILES_SCHEMA, strict=True)], FILES_SCHEMA
-            )
         snapshot = self.snapshot
         config = snapshot.config
         # Where files lack the partition columns, Apache Hudi 0.15 gives nulls of copy-on-write tables only; 1.x gives

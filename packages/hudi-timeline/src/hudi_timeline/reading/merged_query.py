@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.file_slice.reader import SliceMerge
-from hudi_format.model import BaseFile, FileSlice, LogFile
+from hudi_format.model import FileSlice, LogFile
 from hudi_format.schema.meta_fields import with_meta
-from hudi_timeline.file_system_view.base_files import SCHEMA
+from hudi_timeline.file_system_view.base_files import table_of
 from hudi_timeline.file_system_view.file_slices import checked_slices, newest_slices
 from hudi_timeline.file_system_view.partition_values import (
     PartitionColumn,
@@ -103,18 +103,8 @@ class MergedSource(SnapshotSource):
         skipped = self._skipped(slices, merge.skipped_by)
         if skipped is not None:
             slices = skipped.slices(slices)
-        columns = list(zip(*(_row(s.base_file) for s in slices if s.base_file is not None), strict=True))
-        files = SCHEMA.empty_table()
-        if columns:
-            files = pa.table(
-                [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
-            )
-        logs = tuple(
-            SliceLogs(s, {f.path: committed[f.path] for f in s.log_files if f.path in committed})
-            for s in slices
-            if s.log_files and self._selects(s)
-        )
-        plan = self._plan_of(files)
+        logs = tuple(SliceLogs.of(s, committed) for s in slices if s.log_files and self._selects(s))
+        plan = self._plan_of(table_of(s.base_file for s in slices if s.base_file is not None))
         if skipped is not None:
             plan = replace(plan, warnings=(*plan.warnings, *skipped.warnings))
         table = self.schema if snapshot.config.populate_meta_fields else pa.schema(snapshot.schema)
@@ -165,7 +155,3 @@ class MergedSource(SnapshotSource):
     def _not_skipped(self, files: pa.Table) -> tuple[pa.Table, tuple[str, ...]]:
         """The files as they are: whole slices were looked at."""
         return files, ()
-
-
-def _row(file: BaseFile) -> tuple[str, str, str, str, str, int]:
-    return file.partition, file.name, file.file_id, file.write_token, file.instant, file.size

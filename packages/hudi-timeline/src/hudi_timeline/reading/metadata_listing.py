@@ -52,11 +52,6 @@ class Difference:
     stored: int | None = None
 
 
-def has_listing(storage: Storage) -> bool:
-    """Whether the table's properties declare a complete file listing in the metadata table."""
-    return FILES in load(storage).metadata_partitions
-
-
 @dataclass(frozen=True, slots=True)
 class MetadataFiles:
     """The metadata table at one moment; implements `snapshot.Lister`.
@@ -141,9 +136,9 @@ def _told_apart() -> Iterator[None]:
         raise
 
 
-def through_metadata(snapshot: TableSnapshot, asked: bool | None) -> TableSnapshot:
-    """The snapshot, listing files from the metadata table where that is requested and complete."""
-    if not asked or FILES not in snapshot.config.metadata_partitions:
+def through_metadata(snapshot: TableSnapshot) -> TableSnapshot:
+    """The snapshot, listing files from the metadata table where that is complete."""
+    if FILES not in snapshot.config.metadata_partitions:
         return snapshot
     try:
         with _told_apart():
@@ -188,7 +183,7 @@ class _ReadLister:
 
 
 def list_by_metadata(storage: Storage) -> TableFiles:
-    """The table's files per metadata table; check `has_listing` first.
+    """The table's files per metadata table.
 
     Raises:
         NotAHudiTableError: there is no metadata table.

@@ -64,6 +64,11 @@ class SliceLogs:
     slice: FileSlice
     committed: Mapping[str, tuple[CommittedRange, ...]] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, one: FileSlice, committed: Mapping[str, tuple[CommittedRange, ...]]) -> SliceLogs:
+        """A slice, with what is known of its log files among others."""
+        return cls(one, {f.path: committed[f.path] for f in one.log_files if f.path in committed})
+
     @property
     def size(self) -> int:
         """Size of the log files in bytes, as listed."""
@@ -238,6 +243,11 @@ class Predicate:
     columns: tuple[str, ...]
     text: str
     parts: tuple[Predicate, ...] = ()
+
+    @property
+    def conjuncts(self) -> tuple[Predicate, ...]:
+        """Predicates that all must hold where this one does, and the other way round; one at least."""
+        return self.parts or (self,)
 
 
 @dataclass(frozen=True, slots=True)

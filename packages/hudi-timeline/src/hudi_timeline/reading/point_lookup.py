@@ -50,7 +50,7 @@ from hudi_timeline.options.read_config import parse_read_options
 from hudi_timeline.options.read_options import DATA_SKIPPING
 from hudi_timeline.reading.queries import in_order
 from hudi_timeline.reading.scan import Scan
-from hudi_timeline.reading.task import ReadTask, read_whole
+from hudi_timeline.reading.task import ReadTask
 from hudi_timeline.table_config import TableConfig
 
 Keys: TypeAlias = str | Sequence[Any] | pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch
@@ -75,12 +75,20 @@ def newest_rows(
     *,
     meta_columns: bool = True,
 ) -> pa.Table:
-    """`look_up` on a newer snapshot where cleaning removed files of the first.
+    """Newest rows with these record keys, of a newer snapshot where cleaning removed files.
 
     Args:
+        scan_of: `HudiTable.read`.
+        keys: record keys as text, values of the one key column, or rows with the key columns.
+        partitions: paths of the partitions to look in; None for all.
         options: of the read; they say whether the record index is asked.
         meta_columns: whether they are given; else all others are in the table's order.
         kept: of the calls on one table with the same options and time; None where nothing is kept.
+
+    Raises:
+        MissingColumnError, RecordKeyError: `keys` are rows without key columns, or with a null in one.
+        SchemaError: values that the key column does not hold.
+        TypeError: keys or partitions that are no texts.
     """
     asked = parse_read_options(options or {})
     by_index = None
@@ -94,7 +102,7 @@ def newest_rows(
 
     def look() -> pa.Table:
         now = open_snapshot(storage, commits=commits)
-        return look_up(scan_of, storage, now.config, now, keys, partitions, by_index=by_index)
+        return _look_up(scan_of, now, keys, partitions, by_index)
 
     rows = looked_again(look)
     return rows if meta_columns else rows.select(without_meta(rows.schema).names)
@@ -107,30 +115,20 @@ def _without_meta(scan_of: Callable[..., Scan], **how: Any) -> Scan:
     return scan.select(in_order([n for n in scan.schema.names if n in own], scan.snapshot.schema))
 
 
-def look_up(
+def _look_up(
     scan_of: Callable[..., Scan],
-    storage: Storage,
-    config: TableConfig,
     now: TableSnapshot,
     keys: Keys,
-    partitions: Sequence[str] | None = None,
-    *,
-    by_index: KeptIndex | None = None,
+    partitions: Sequence[str] | None,
+    by_index: KeptIndex | None,
 ) -> pa.Table:
-    """Newest rows with the given record keys.
+    """Rows as of `newest_rows`.
 
     Args:
-        scan_of: `HudiTable.read`.
         now: the table.
-        keys: record keys as text, values of the one key column, or rows with the key columns.
-        partitions: paths of the partitions to look in; None for all.
         by_index: ask the metadata table's record index, where it has a complete one.
-
-    Raises:
-        MissingColumnError, RecordKeyError: `keys` are rows without key columns, or with a null in one.
-        SchemaError: values that the key column does not hold.
-        TypeError: keys or partitions that are no texts.
     """
+    config = now.config
     asked = asked_keys(keys, config, now.schema)
     wanted = asked.texts.drop_null()
     among = None if partitions is None else paths_of(partitions)
@@ -139,10 +137,10 @@ def look_up(
         found = by_index.rows(scan_of, now, wanted, among)
         if found and not len(_without(wanted, found)):
             return pa.concat_tables(found)
-    find = _finder(scan_of, storage, config, now.schema, _without(wanted, found))
+    find = _finder(scan_of, now, _without(wanted, found))
     if found and _state_of(find.scan.snapshot) != _state_of(now):
         # The table was changed meanwhile: all rows are of one state, and have its columns.
-        found, find = [], _finder(scan_of, storage, config, now.schema, wanted)
+        found, find = [], _finder(scan_of, now, wanted)
     if len(wanted):
         found += find.found(among)
     if config.populate_meta_fields and asked.times is not None:
@@ -255,7 +253,7 @@ class KeptIndex:
         keep = pc.field(RECORD_KEY).isin(wanted)
         keys = WantedKeys(wanted, layouts)
         chosen = [replace(tasks[g], filter=keep, filter_columns=(RECORD_KEY,), keys=keys) for g in groups]
-        found = _looked_at(now, chosen, read_whole)
+        found = _looked_at(now, chosen, ReadTask.to_table)
         _say_lost(now.storage, told, found, among)
         return found
 
@@ -323,14 +321,12 @@ class _Finder:
         return _looked_at(self.scan.snapshot, tasks, self.rows)
 
 
-def _finder(
-    scan_of: Callable[..., Scan], storage: Storage, config: TableConfig, schema: pa.Schema, wanted: pa.Array
-) -> _Finder:
-    if config.populate_meta_fields:
-        return _finder_by_footers(scan_of(filter=pc.field(RECORD_KEY).isin(wanted)), storage, wanted)
+def _finder(scan_of: Callable[..., Scan], now: TableSnapshot, wanted: pa.Array) -> _Finder:
+    if now.config.populate_meta_fields:
+        return _finder_by_footers(scan_of(filter=pc.field(RECORD_KEY).isin(wanted)), wanted)
 
     # Virtual keys: the key columns alone say which files to read.
-    return _finder_by_columns(scan_of(), config, wanted, _typed_condition(config, schema, wanted))
+    return _finder_by_columns(scan_of(), now.config, wanted, _typed_condition(now.config, now.schema, wanted))
 
 
 def _finder_by_columns(
@@ -346,18 +342,18 @@ def _finder_by_columns(
     of_keys = pa.schema([scan.schema.field(n) for n in fields])
 
     def rows_of(task: ReadTask) -> pa.Table | None:
-        probe = read_whole(
-            replace(task, schema=of_keys, needed=of_keys, filter=condition, filter_columns=tuple(fields))
-        )
+        probe = replace(
+            task, schema=of_keys, needed=of_keys, filter=condition, filter_columns=tuple(fields)
+        ).to_table()
         if not pc.any(pc.is_in(record_keys(probe, spec), wanted)).as_py():
             return None
-        every = read_whole(task)
+        every = task.to_table()
         return every.filter(pc.is_in(record_keys(every, spec), wanted))
 
     return _Finder(scan, _read_tasks(scan), rows_of)
 
 
-def _finder_by_footers(scan: Scan, storage: Storage, wanted: pa.Array) -> _Finder:
+def _finder_by_footers(scan: Scan, wanted: pa.Array) -> _Finder:
     index = BloomIndex(wanted) if len(wanted) else None
     keys = WantedKeys(wanted)
 
@@ -365,12 +361,12 @@ def _finder_by_footers(scan: Scan, storage: Storage, wanted: pa.Array) -> _Finde
         if index is None:
             return None
         # Footers of ORC files say nothing that can be read here.
-        if task.path.endswith(".parquet") and not may_hold(storage, task.path, index):
+        if task.path.endswith(".parquet") and not may_hold(scan.storage, task.path, index):
             if task.logs is None:
                 return None
             # The footer says nothing about the keys in a slice's logs; without the base file they are cheap.
             task = replace(task, path="")
-        return read_whole(replace(task, keys=keys))
+        return replace(task, keys=keys).to_table()
 
     return _Finder(scan, _read_tasks(scan), rows)
 
@@ -458,12 +454,12 @@ class AskedKeys:
 
 
 def key_texts(keys: Keys, config: TableConfig, schema: pa.Schema) -> pa.Array:
-    """Distinct record keys as text; arguments and errors as of `look_up`."""
+    """Distinct record keys as text; arguments and errors as of `newest_rows`."""
     return asked_keys(keys, config, schema).texts
 
 
 def asked_keys(keys: Keys, config: TableConfig, schema: pa.Schema) -> AskedKeys:
-    """Record keys of what was given; arguments and errors as of `look_up`."""
+    """Record keys of what was given; arguments and errors as of `newest_rows`."""
     keys = [keys] if isinstance(keys, str) else keys
     rows, exact = keys, Exact()
     if isinstance(keys, (Mapping, pa.RecordBatchReader)) or hasattr(keys, "columns"):
@@ -512,7 +508,9 @@ def _asked(
     if said is None:
         return AskedKeys(pc.unique(texts), None)
     rows = _as_in_table(said, config, schema, exact)
-    return AskedKeys(_united(texts, _made(rows, config)), rows if _has_times(rows, config) else None)
+    # Both: a text of a time is a key by itself in tables with consistent timestamps.
+    both = pc.unique(pa.concat_arrays([one_array(texts), _made(rows, config)]))
+    return AskedKeys(both, rows if _has_times(rows, config) else None)
 
 
 def _has_times(rows: pa.Table, config: TableConfig) -> bool:
@@ -522,11 +520,6 @@ def _has_times(rows: pa.Table, config: TableConfig) -> bool:
 
 def _made(rows: pa.Table, config: TableConfig) -> pa.Array:
     return one_array(record_keys(rows, config.record_key_spec())).cast(pa.string())
-
-
-def _united(texts: pa.Array | pa.ChunkedArray, more: pa.Array) -> pa.Array:
-    """Both: a text of a time is a key by itself in tables with consistent timestamps."""
-    return pc.unique(pa.concat_arrays([one_array(texts), more]))
 
 
 def paths_of(partitions: str | Iterable[str]) -> set[str]:

@@ -110,7 +110,7 @@ def scan_snapshot(
     if asked.metadata_enable:
         from hudi_timeline.reading.metadata_listing import through_metadata
 
-        snapshot = through_metadata(snapshot, asked.metadata_enable)
+        snapshot = through_metadata(snapshot)
     # A table that was merge on read has earlier states with rows in logs; with a type edited by hand the newest too.
     is_merge_on_read = snapshot.config.table_type == "MERGE_ON_READ"
     merged = query == SNAPSHOT and (is_merge_on_read or _hides_logs(snapshot))
@@ -170,16 +170,12 @@ def scan_range(
 ) -> Scan:
     """Scan of a commit range; arguments and errors as of `HudiTable.read_incremental`."""
     from hudi_timeline.reading import incremental_range
-    from hudi_timeline.reading.stability import settled
 
     _check_query(query)
     asked = _range_config(options, on_missing, order, _RANGE, "an incremental query")
     columns = asked.columns if columns is None else columns
     filter = asked.filter if filter is None else filter
-    snapshot = open_snapshot(storage, commits=commits)
-    start, stop = _bounds(snapshot, begin, end)
-    if incremental_range.by_completion(asked):
-        snapshot, stop = settled(snapshot, stop)
+    snapshot, start, stop = _between(storage, commits, begin, end, asked)
     range = incremental_range.incremental_range(snapshot, start, stop, asked)
     _refuse_two_actions(snapshot, range.instants)
     if asked.use_end_schema and range.instants:
@@ -224,18 +220,13 @@ def scan_changes(
 ) -> Scan:
     """CDC scan of a commit range; arguments and errors as of `HudiTable.read_changes`."""
     from hudi_timeline.reading.cdc import ChangesSource, changes_range, changes_schema
-    from hudi_timeline.reading.incremental_range import by_completion
-    from hudi_timeline.reading.stability import settled
 
     if images not in (JSON, STRUCT):
         raise InvalidOptionError(f"images={images!r} is unknown", remedy=f"use {JSON!r} or {STRUCT!r}.")
     asked = _range_config(options, on_missing, order, (*_RANGE, INCREMENTAL_FORMAT), "a query of changes")
     columns = asked.columns if columns is None else columns
     filter = asked.filter if filter is None else filter
-    snapshot = open_snapshot(storage, commits=commits)
-    start, stop = _bounds(snapshot, begin, end)
-    if by_completion(asked):
-        snapshot, stop = settled(snapshot, stop)
+    snapshot, start, stop = _between(storage, commits, begin, end, asked)
     range = changes_range(snapshot, start, stop, asked)
     _refuse_two_actions(snapshot, range.instants)
     snapshot = with_history(snapshot, asked.schema_on_read)
@@ -354,6 +345,20 @@ def _refuse_two_actions(snapshot: TableSnapshot, instants: Sequence[Instant]) ->
                 remedy="`hudi verify` names the files of both (timeline-contradiction): find out which of them the "
                 "write was, and move the files of the other away; the range can be read from that instant on.",
             )
+
+
+def _between(
+    storage: Storage, commits: CommitCache | None, begin: Moment | None, end: Moment | None, asked: ReadConfig
+) -> tuple[TableSnapshot, str, str | None]:
+    """The table, and the bounds of a range of its commits; errors as `_bounds`."""
+    from hudi_timeline.reading.incremental_range import by_completion
+    from hudi_timeline.reading.stability import settled
+
+    snapshot = open_snapshot(storage, commits=commits)
+    start, stop = _bounds(snapshot, begin, end)
+    if by_completion(asked):
+        snapshot, stop = settled(snapshot, stop)
+    return snapshot, start, stop
 
 
 def _bounds(snapshot: TableSnapshot, begin: Moment | None, end: Moment | None) -> tuple[str, str | None]:

@@ -19,6 +19,7 @@ from hudi_format._checks import text_list
 from hudi_format.arrow.arrays import put_together
 from hudi_format.errors import InvalidOptionError
 from hudi_format.fork_safe import ProcessLock
+from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.display.html_view import facts_view, schema_rows, titled
 from hudi_timeline.reading.filters import Condition, all_of, make_predicate, missing_column
@@ -169,26 +170,17 @@ class Scan:
                 return tasks[0].to_table()
         from hudi_timeline.display.progress import counted
 
-        at_once = self._files_at_once(tasks)
-        with (
-            self.snapshot.of_its_state(),
-            ThreadPoolExecutor(at_once, thread_name_prefix="hudi-read") as pool,
-        ):
-            futures = [pool.submit(t.to_table) for t in tasks]
-            try:
-                with counted("read", len(tasks)) as shown:
-                    tables = []
-                    for future in futures:
-                        tables.append(future.result())
-                        shown.advance(len(tables), len(tasks))
-            finally:
-                for future in futures:
-                    future.cancel()
+        tables = []
+        with self.snapshot.of_its_state(), counted("read", len(tasks)) as shown:
+            for table in self._tables(tasks):
+                tables.append(table)
+                shown.advance(len(tables), len(tasks))
         return put_together(tables, self.schema)
 
-    def _files_at_once(self, tasks: Sequence[ReadTask | ChangeTask]) -> int:
+    def _tables(self, tasks: Sequence[ReadTask | ChangeTask]) -> Iterator[pa.Table]:
+        """Rows of tasks, of some at once."""
         most = min(pa.cpu_count(), MOST_LOCAL_FILES) if self._storage.is_local else REMOTE_FILES
-        return max(1, min(most, len(tasks)))
+        return side_by_side(lambda t: t.to_table(), tasks, most, "hudi-read")
 
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
         """Stream of the rows, file by file, with bounded memory.
@@ -231,14 +223,8 @@ class Scan:
             tasks = self._tasks(pa.schema([self._source.schema.field("op")]))
         else:
             tasks = self._tasks(pa.schema([]))
-        if not tasks:
-            return 0
-        at_once = self._files_at_once(tasks)
-        with (
-            self.snapshot.of_its_state(),
-            ThreadPoolExecutor(at_once, thread_name_prefix="hudi-read") as pool,
-        ):
-            return sum(table.num_rows for table in pool.map(lambda t: t.to_table(), tasks))
+        with self.snapshot.of_its_state():
+            return sum(table.num_rows for table in self._tables(tasks))
 
     def __len__(self) -> int:
         """Number of rows, as `count`."""

@@ -140,7 +140,7 @@ class SnapshotSource:
             self.schema,
             self.snapshot.config,
             self.columns,
-            self.predicate.parts or (self.predicate,),
+            self.predicate.conjuncts,
         )
 
     def plan(self) -> ScanPlan:
@@ -221,8 +221,8 @@ class SnapshotSource:
             return None
         from hudi_timeline.file_system_view.bucket_files import bucket_choice
 
-        parts = self.predicate.parts or (self.predicate,)
-        return bucket_choice(self.snapshot.config, self.schema, [(p.expression, p.columns) for p in parts])
+        parts = [(p.expression, p.columns) for p in self.predicate.conjuncts]
+        return bucket_choice(self.snapshot.config, self.schema, parts)
 
     def _in_wanted_buckets(self, files: pa.Table) -> pa.Table:
         """The files of a `FILES_SCHEMA` table whose bucket may have rows for the filter."""
@@ -249,7 +249,7 @@ class SnapshotSource:
 
         from_path = frozenset(c.name for c in self.columns if c.source == FROM_PATH)
         whole = self.predicate
-        parts = tuple((p.expression, p.columns) for p in whole.parts or (whole,))
+        parts = tuple((p.expression, p.columns) for p in whole.conjuncts)
         skipping = DataSkipping(
             self.snapshot, self.schema, whole.expression, whole.columns, parts, from_path, self._is_newest
         )

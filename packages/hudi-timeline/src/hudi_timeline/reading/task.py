@@ -22,7 +22,7 @@ from hudi_format.file_slice.changed_rows import changed_positions, changed_rows
 from hudi_format.file_slice.keyed_file import WantedKeys, open_keyed
 from hudi_format.file_slice.reader import SliceMerge, merged_rows
 from hudi_format.merge.user_merger import among_stored
-from hudi_format.parquet.row_group_filter import RowGroupFilter
+from hudi_format.parquet.row_group_filter import RowGroupFilter, all_of
 from hudi_format.schema.internal_schema import Reading
 from hudi_format.schema.meta_fields import COMMIT_TIME, RECORD_KEY
 from hudi_format.storage.protocol import Storage
@@ -76,8 +76,20 @@ class ReadTask:
     keys: WantedKeys | None = None
 
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """Rows in batches; see `read_slice`."""
-        return read_slice(self, batch_rows)
+        """The rows of the file, or merged slice, in batches of `schema`, in the file's order.
+
+        Raises:
+            MissingFileError, CorruptFileError, SchemaError: naming table, instant and file.
+        """
+        if self.logs is not None:
+            for table in _merged(_streamed(self), batch_rows):
+                yield from table.to_batches(max_chunksize=batch_rows)
+            return
+        file = self.open()
+        try:
+            yield from file.batches(batch_rows)
+        finally:
+            file.close()
 
     def base_file(self) -> BaseFileRead:
         """The read of the base file."""
@@ -109,8 +121,14 @@ class ReadTask:
         return BaseFileReader(self.base_file())
 
     def to_table(self) -> pa.Table:
-        """All rows at once; see `read_whole`."""
-        return read_whole(self)
+        """The rows of `to_batches` at once."""
+        if self.logs is not None:
+            return put_together(list(_merged(self, BATCH_ROWS)), self.schema)
+        file = self.open()
+        try:
+            return file.read()
+        finally:
+            file.close()
 
     def changed_positions(self) -> np.ndarray:
         """Positions of base rows that the logs change; see `hudi_format.file_slice.changed_rows`."""
@@ -135,19 +153,16 @@ def make_tasks(
     Args:
         schema: the columns that are wanted, in order.
     """
-    filter = None if predicate is None else predicate.expression
-    filter_columns = () if predicate is None else predicate.columns
+    time = pc.field(COMMIT_TIME)
+    conditions = [] if predicate is None else [predicate.expression]
+    if plan.commit_times is not None:
+        conditions.insert(0, time.isin(texts(plan.commit_times)))
     if plan.commit_time_range is not None:
         first, last = plan.commit_time_range
-        time = pc.field(COMMIT_TIME)
-        in_range = (time >= text(first)) & (time <= text(last))
-        filter = in_range if filter is None else in_range & filter
-        filter_columns = tuple(dict.fromkeys((COMMIT_TIME, *filter_columns)))
-    if plan.commit_times is not None:
-        chosen = pc.field(COMMIT_TIME).isin(texts(plan.commit_times))
-        filter = chosen if filter is None else chosen & filter
-        filter_columns = tuple(dict.fromkeys((COMMIT_TIME, *filter_columns)))
-    if plan.since:
+        conditions.insert(0, (time >= text(first)) & (time <= text(last)))
+    filter = all_of(conditions)
+    filter_columns = () if predicate is None else predicate.columns
+    if not plan.has_whole_files:
         filter_columns = tuple(dict.fromkeys((COMMIT_TIME, *filter_columns)))
     extra = [plan.schema.field(n) for n in filter_columns if n not in schema.names]
     needed = pa.schema([*schema, *extra])
@@ -242,34 +257,6 @@ def _rows(table: pa.Table) -> Iterator[pa.RecordBatch]:
         for n in range(batch.num_rows):
             # A slice would keep, and pickle, the whole column.
             yield batch.take(integers([n]))
-
-
-def read_slice(task: ReadTask, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-    """The rows of one file, or merged slice, in batches of `task.schema`, in the file's order.
-
-    Raises:
-        MissingFileError, CorruptFileError, SchemaError: naming table, instant and file.
-    """
-    if task.logs is not None:
-        for table in _merged(_streamed(task), batch_rows):
-            yield from table.to_batches(max_chunksize=batch_rows)
-        return
-    file = task.open()
-    try:
-        yield from file.batches(batch_rows)
-    finally:
-        file.close()
-
-
-def read_whole(task: ReadTask) -> pa.Table:
-    """The rows of one file, or merged slice, at once; errors as `read_slice`."""
-    if task.logs is not None:
-        return put_together(list(_merged(task, BATCH_ROWS)), task.schema)
-    file = task.open()
-    try:
-        return file.read()
-    finally:
-        file.close()
 
 
 def _streamed(task: ReadTask) -> ReadTask:

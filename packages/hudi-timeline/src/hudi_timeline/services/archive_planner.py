@@ -188,9 +188,7 @@ def _before_files_left(snapshot: TableSnapshot, commits: list[Instant]) -> tuple
     it was planned before the replacement was completed.  Without the replacement their rows would be the table's again.
     """
     replaced = {
-        i.time: {(p, file_id) for p, ids in snapshot.commits.get(i).replaced.items() for file_id in ids}
-        for i in commits
-        if i.action == REPLACE_COMMIT
+        i.time: snapshot.commits.get(i).replaced_groups for i in commits if i.action == REPLACE_COMMIT
     }
     if not replaced:
         return commits, ""
@@ -226,7 +224,7 @@ def _without_hidden_files(snapshot: TableSnapshot, commits: list[Instant]) -> tu
     replaced: set[tuple[str, str]] = set()
     for instant in snapshot.timeline.completed_writes():
         metadata = snapshot.commits.get(instant)
-        replaced |= {(p, file_id) for p, ids in metadata.replaced.items() for file_id in ids}
+        replaced |= metadata.replaced_groups
         written[instant.time] = groups = frozenset(
             (p, s.file_id) for p, stats in metadata.partition_to_stats.items() for s in stats if s.file_id
         )

@@ -12,13 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from datetime import date
 
-from hudi_format.errors import (
-    ConcurrentWriterError,
-    InstantNotFoundError,
-    MissingFileError,
-    OptionError,
-    StaleSnapshotError,
-)
+from hudi_format.errors import ConcurrentWriterError, InstantNotFoundError, OptionError
 from hudi_format.model import join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import FileInfo, Storage
@@ -64,23 +58,14 @@ def savepointed_files(storage: Storage, timeline: Timeline) -> set[tuple[str, st
     """
     kept: set[tuple[str, str]] = set()
     for savepoint in timeline.completed(SAVEPOINT):
-        try:
-            found = read_action(storage, savepoint)
-        except StaleSnapshotError:
-            raise MissingFileError(
-                "the savepoint's file is missing",
-                table=storage.uri,
-                instant=savepoint.time,
-                file=savepoint.path,
-                remedy="run it again: the savepoint was deleted meanwhile.",
-            ) from None
+        found = read_action(storage, savepoint)
         assert isinstance(found, SavepointMetadata)
         kept.update((p, name) for p, saved in found.partitions.items() for name in saved.files)
     return kept
 
 
 def completed_commit(snapshot: TableSnapshot, at: str) -> Instant:
-    """A completed commit of the active timeline; InstantNotFoundError where it has none at that time."""
+    """A completed commit of the active timeline; InstantNotFoundError where it has none."""
     found = next((i for i in snapshot.timeline.completed_writes() if i.time == at), None)
     if found is None:
         raise InstantNotFoundError(

@@ -112,7 +112,7 @@ class ServiceContext:
         return datetime.fromtimestamp(now(), zone_of(self.table.timezone)).replace(tzinfo=None)
 
     def heartbeat_at(self, instant: str, call: RunningCall) -> Heartbeat:
-        """Heartbeat of a plan that is executed from now on, in the place of that of a process that died."""
+        """Heartbeat of a plan executed from now on, in the place of a dead process's."""
         options = self.options
         heartbeat.delete(self.storage, instant)
         return heartbeat.start(
@@ -121,7 +121,7 @@ class ServiceContext:
 
     @property
     def patience(self) -> int | None:
-        """By how many commits, or log blocks, a service is late when writers wait for it; None: they never do."""
+        """Commits, or log blocks, by which a service is late when writers wait; None: never."""
         options = self.options
         if options.mode not in OVERLAPPING or not options.precedence_after:
             return None
@@ -129,7 +129,7 @@ class ServiceContext:
 
     @contextmanager
     def standing(self, *, first: bool) -> Iterator[Precedence]:
-        """Standing of the caller among the writes and services beside it; its warning goes into `warnings`.
+        """Standing of the caller among what runs beside it; its warning goes into `warnings`.
 
         Args:
             first: whether it has precedence.

@@ -60,11 +60,15 @@ class CommitMetadata:
         """Statistics of the files written, of all partitions."""
         return tuple(s for stats in self.partition_to_stats.values() for s in stats)
 
+    @property
+    def replaced_groups(self) -> frozenset[tuple[str, str]]:
+        """(partition, file id) pairs that the write replaced."""
+        return frozenset((p, file_id) for p, ids in self.replaced.items() for file_id in ids)
+
     def file_groups(self) -> frozenset[tuple[str, str]]:
         """(partition, file id) pairs that the write touched or replaced."""
-        groups = {(p, s.file_id) for p, stats in self.partition_to_stats.items() for s in stats if s.file_id}
-        groups |= {(p, file_id) for p, ids in self.replaced.items() for file_id in ids}
-        return frozenset(groups)
+        stats = self.partition_to_stats.items()
+        return self.replaced_groups | {(p, s.file_id) for p, of in stats for s in of if s.file_id}
 
     def to_json(self) -> bytes:
         """Bytes of the commit's file, as Apache Hudi 0.15 writes them."""

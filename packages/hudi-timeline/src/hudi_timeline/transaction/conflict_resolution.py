@@ -187,8 +187,9 @@ def _groups(
 
 def _appended(commit: CommitMetadata) -> frozenset[FileGroup]:
     """File groups to which a write only added log files, without a deletion."""
-    others = {(p, file_id) for p, ids in commit.replaced.items() for file_id in ids}
-    others |= {(s.partition, s.file_id) for s in commit.stats if s.num_deletes or not _is_log(s.path)}
+    others = commit.replaced_groups | {
+        (s.partition, s.file_id) for s in commit.stats if s.num_deletes or not _is_log(s.path)
+    }
     return commit.file_groups() - others
 
 

@@ -196,7 +196,7 @@ def _check_earlier_slices(
     changed = {
         (p, s.file_id) for p, stats in commit.partition_to_stats.items() for s in stats if _is_update(s)
     }
-    changed |= {(p, file_id) for p, ids in commit.replaced.items() for file_id in ids}
+    changed |= commit.replaced_groups
     there = set()
     for partition in {p for p, _ in changed}:
         for entry in listing.get(partition, ()):

@@ -13,7 +13,7 @@ from hudi_format.errors import FunctionNotAllowedError, HudiError
 from hudi_format.keygen.record_keys import record_keys
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_timeline.reading.scan import Scan
-from hudi_timeline.reading.task import ReadTask, read_whole
+from hudi_timeline.reading.task import ReadTask
 from hudi_timeline.table_config import PROPERTIES_FILE
 from hudi_timeline.verify.findings import VerifyReport
 from hudi_timeline.verify.table_state import TableState
@@ -46,7 +46,7 @@ def read_keys(facts: TableState, scan_of: ScanOf, report: VerifyReport) -> list[
 
         def one(task: ReadTask) -> SliceKeys | HudiError:
             try:
-                rows = read_whole(task)
+                rows = task.to_table()
             except HudiError as e:
                 return e
             keys = rows.column(0) if spec is None else pa.chunked_array([record_keys(rows, spec)])

@@ -259,12 +259,14 @@ class KeyCheck:
         if not known:
             return
         for commit in commits.values():  # what is clustered stands elsewhere
-            if commit.operation in _KEEPS_ROWS and known & _replaced(commit):
+            if commit.operation in _KEEPS_ROWS and known & commit.replaced_groups:
                 known |= commit.file_groups()
         for rival, commit in commits.items():
             if commit.operation in _KEEPS_ROWS:
                 continue
-            shrunk = {(s.partition, s.file_id) for s in commit.stats if s.num_deletes} | _replaced(commit)
+            shrunk = {
+                (s.partition, s.file_id) for s in commit.stats if s.num_deletes
+            } | commit.replaced_groups
             if hit := shrunk & known:
                 error = changes.conflict(
                     f"{rival.time} deleted rows of partition {min(hit)[0] or '.'}, where keys were skipped as known",
@@ -358,10 +360,6 @@ def _may_delete(plan: Plan) -> bool:
     if plan.config.delete_field and rule.delete_fields:
         return plan.config.delete_field in names
     return IS_DELETED in names or rule.delete_field in names
-
-
-def _replaced(commit: CommitMetadata) -> set[FileGroup]:
-    return {(p, file_id) for p, ids in commit.replaced.items() for file_id in ids}
 
 
 @dataclass(frozen=True)
@@ -515,7 +513,7 @@ def also_replaced(
     gone = set(metadata.file_groups())
     for rival, commit in rivals.commits.items():
         added.update(dict.fromkeys(((s.partition, s.file_id) for s in commit.stats), rival))
-        gone |= {(p, file_id) for p, ids in commit.replaced.items() for file_id in ids}
+        gone |= commit.replaced_groups
     covered = covered_by(plan, counts, {p for p, _ in added})
     groups = sorted(g for g in added if g not in gone and g[0] in covered)
     if not groups:

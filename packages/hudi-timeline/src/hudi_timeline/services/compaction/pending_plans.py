@@ -266,7 +266,7 @@ def _slice_of(operation: CompactionOperation, sizes: Mapping[str, int]) -> FileS
 
 
 def begun_slices(listing: Mapping[str, Sequence[FileInfo]], time: str) -> dict[Group, str]:
-    """A log file of each file group that has one at a plan's instant: of a slice that the plan began."""
+    """A log file of each file group with one at a plan's instant: of a slice it began."""
     begun: dict[Group, str] = {}
     for partition, entries in listing.items():
         for entry in entries:
