@@ -53,11 +53,9 @@ def test_generators_are_told_by_class_by_type_or_from_the_fields(name, keys, par
 
 def test_options_take_the_class_before_the_type():
     fields = {"key_fields": ["a"], "partition_fields": ["p"]}
-    assert KeySpec.from_options(**fields, type_name="COMPLEX").kind == "COMPLEX"
-    assert (
-        KeySpec.from_options(**fields, type_name="COMPLEX", class_name="SimpleKeyGenerator").kind == "SIMPLE"
-    )
-    assert KeySpec.from_options(**fields).kind == "SIMPLE"
+    assert KeySpec.from_class(None, **fields, type_name="COMPLEX").kind == "COMPLEX"
+    assert KeySpec.from_class("SimpleKeyGenerator", **fields, type_name="COMPLEX").kind == "SIMPLE"
+    assert KeySpec.from_class(None, **fields).kind == "SIMPLE"
 
 
 @pytest.mark.parametrize("name", ["UuidKeyGenerator", "HOODIE_TABLE_METADATA", "com.example.Mine"])
@@ -65,7 +63,7 @@ def test_generators_that_are_not_built_are_refused_by_name(name):
     with pytest.raises(UnsupportedError, match=name):
         spec("a", "p", name)
     with pytest.raises(UnsupportedError, match=name):
-        KeySpec.from_options(key_fields=["a"], partition_fields=["p"], type_name=name)
+        KeySpec.from_class(None, key_fields=["a"], partition_fields=["p"], type_name=name)
 
 
 def test_fields_that_do_not_fit_the_generator_are_refused():

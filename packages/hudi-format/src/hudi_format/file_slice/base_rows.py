@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from hudi_format.arrow import arrays
 from hudi_format.arrow.arrays import no_columns, put_together, repeated
+from hudi_format.arrow.input import first_line
 from hudi_format.errors import (
     CorruptFileError,
     HudiError,
@@ -312,7 +313,7 @@ def filtered(rows: pa.Table, filter: pc.Expression) -> pa.Table:
         return arrays.filtered(rows, filter)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as e:
         # The filter was tried on the schema when the scan was made: the rows are not at fault.
-        reason = (str(e).splitlines() or [type(e).__name__])[0]
+        reason = first_line(e)
         raise LibraryError(
             f"pyarrow {pa.__version__} could not evaluate the filter: {reason}",
             remedy="write the condition in another way, or install another version of pyarrow.",

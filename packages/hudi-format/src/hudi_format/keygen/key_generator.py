@@ -110,15 +110,17 @@ class KeySpec:
         *,
         key_fields: Sequence[str],
         partition_fields: Sequence[str],
+        type_name: str | None = None,
         hive_style: bool = False,
         url_encode: bool = False,
         options: Mapping[str, str] | None = None,
     ) -> KeySpec:
-        """The spec of a key generator class; where none is named, of the one Apache Hudi infers.
+        """The spec of a key generator: by class, else by type, else the one that Apache Hudi infers.
 
         Args:
             class_name: with or without package, also a name of KeyGeneratorType (`NON_PARTITION` ...).
             partition_fields: for CustomKeyGenerator each as `field:SIMPLE` or `field:TIMESTAMP`.
+            type_name: name of KeyGeneratorType, which counts where there is no class.
             options: by main name: those of dates (`hoodie.keygen.timebased.*`) and of timestamps in keys.
 
         Raises:
@@ -128,9 +130,11 @@ class KeySpec:
         """
         given = options or {}
         keys, partitions = _fields(key_fields), _fields(partition_fields)
-        if class_name and class_name.strip().endswith(_SQL):
-            class_name = given.get(_SQL_ORIGIN, "").strip() or None
-        kind = kind_of(class_name, CLASS_OPTION) if class_name else _inferred(keys, partitions)
+        option = CLASS_OPTION if class_name else TYPE_OPTION
+        name = class_name or type_name
+        if name and name.strip().endswith(_SQL):
+            name = given.get(_SQL_ORIGIN, "").strip() or None
+        kind = kind_of(name, option) if name else _inferred(keys, partitions)
         field_kinds: tuple[str, ...] = ()
         if kind == "CUSTOM":
             partitions, field_kinds = _custom_fields(partitions)
@@ -144,34 +148,6 @@ class KeySpec:
             TimeSpec.from_options(given) if dated else None,
             field_kinds,
             local_zone() if given.get(CONSISTENT, "").strip().lower() == "true" else None,
-        )
-
-    @classmethod
-    def from_options(
-        cls,
-        *,
-        key_fields: Sequence[str],
-        partition_fields: Sequence[str],
-        class_name: str | None = None,
-        type_name: str | None = None,
-        hive_style: bool = False,
-        url_encode: bool = False,
-        options: Mapping[str, str] | None = None,
-    ) -> KeySpec:
-        """The spec of a writer's options: by class, else by type, else inferred.
-
-        Raises:
-            UnsupportedError, ConflictingOptionError, InvalidOptionError: as `from_class`.
-        """
-        if type_name and not class_name:
-            class_name = _CLASS_OF[kind_of(type_name, TYPE_OPTION)]
-        return cls.from_class(
-            class_name,
-            key_fields=key_fields,
-            partition_fields=partition_fields,
-            hive_style=hive_style,
-            url_encode=url_encode,
-            options=options,
         )
 
 

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_format._lazy import compiled_parts
+from hudi_format.arrow.input import first_line
 from hudi_format.errors import (
     CorruptFileError,
     HudiError,
@@ -406,7 +407,7 @@ def reading(storage: Storage, path: str, kind: str = "Parquet") -> Iterator[None
         raise MissingFileError("the base file is missing", table=storage.uri, file=path) from None
     except pa.ArrowNotImplementedError as e:
         raise UnsupportedError(
-            f"the base file uses an unsupported feature of {kind}: {_first_line(e)}",
+            f"the base file uses an unsupported feature of {kind}: {first_line(e)}",
             table=storage.uri,
             file=path,
             remedy="rewrite it without that feature, with the engine that wrote it.",
@@ -441,7 +442,7 @@ def long_decimal(error: Exception) -> UnsupportedError | None:
 
 def corrupt(storage: Storage, path: str, error: Exception, kind: str = "Parquet") -> HudiError:
     """Error for bytes that Arrow refuses: LibraryError if they are valid, else CorruptFileError."""
-    reason, remedy = _first_line(error), DAMAGED_REMEDY
+    reason, remedy = first_line(error), DAMAGED_REMEDY
     if kind == "Parquet" and _is_of_arrow(error) and _reads_whole(storage, path):
         return LibraryError(
             f"pyarrow {pa.__version__} failed on a valid base file, which it reads as a whole: {reason}",
@@ -480,10 +481,6 @@ def _reads_whole(storage: Storage, path: str) -> bool:
             return bool(rows == file.metadata.num_rows)
     except (HudiError, pa.ArrowException, OSError, ValueError, MemoryError):
         return False
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def entries_of(metadata: pq.FileMetaData) -> dict[str, str]:

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from hudi_format.arrow.arrays import without_hidden_nulls
+from hudi_format.arrow.input import first_line
 from hudi_format.arrow.sizes import size_of
 from hudi_format.avro.encoder import Encoder
 from hudi_format.errors import CorruptFileError, HudiError, SchemaError, StorageError
@@ -306,7 +307,7 @@ class BaseFileWriter:
             with writing(self._storage, self._path):
                 yield
         except _ARROW_REFUSES as e:  # the first of these is a ValueError, too
-            reason = (str(e).splitlines() or [type(e).__name__])[0]
+            reason = first_line(e)
             raise SchemaError(
                 f"the rows cannot be written as Parquet: {reason}",
                 table=self._storage.uri,

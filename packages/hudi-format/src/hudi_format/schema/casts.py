@@ -146,20 +146,23 @@ def promotes(source: pa.DataType, target: pa.DataType) -> bool:
 def refusal(path: str, source: pa.DataType, target: pa.DataType, reason: str = "") -> SchemaError:
     """Error for a column that cannot be cast to the wanted type."""
     text = f"column {path} has type {source}, which cannot become {target}"
-    remedy = "cast the column before writing."
-    if pt.is_timestamp(source) and pt.is_timestamp(target) and (source.tz is None) != (target.tz is None):
-        remedy = (
-            "set the time zone of its values to UTC before writing."
-            if source.tz is None
-            else "remove the time zone of its values before writing."
-        )
     return SchemaError(
         f"{text}: {reason}" if reason else text,
-        remedy=remedy,
+        remedy=zone_remedy(source, target) or "cast the column before writing.",
         column=path,
         source=str(source),
         target=str(target),
     )
+
+
+def zone_remedy(source: pa.DataType, target: pa.DataType) -> str:
+    """Remedy for a timestamp with a time zone and one without; "" for other types."""
+    kinds = (source, target)
+    if not all(map(pt.is_timestamp, kinds)) or len({k.tz is None for k in kinds}) == 1:
+        return ""
+    if source.tz is None:
+        return "set the time zone of the column's values to UTC before writing."
+    return "remove the time zone of the column's values before writing."
 
 
 def convert(

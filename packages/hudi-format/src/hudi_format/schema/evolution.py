@@ -29,7 +29,7 @@ import pyarrow.types as pt
 
 from hudi_format.errors import MissingColumnError, SchemaError
 from hudi_format.schema.arrow import equal_types, required
-from hudi_format.schema.casts import NUMBERS, convert, promotes
+from hudi_format.schema.casts import NUMBERS, convert, promotes, zone_remedy
 from hudi_format.schema.exact import nulls_of
 
 Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)
@@ -208,13 +208,7 @@ def _missing(fields: list[pa.Field], path: str, validate: bool) -> MissingColumn
 
 
 def _incompatible(path: str, incoming: pa.DataType, table: pa.DataType) -> SchemaError:
-    remedy = f"cast the column to {table} before writing."
-    if pt.is_timestamp(incoming) and pt.is_timestamp(table):
-        remedy = (
-            "set the time zone of the column's values to UTC before writing."
-            if incoming.tz is None
-            else "remove the time zone of the column's values before writing."
-        )
+    remedy = zone_remedy(incoming, table) or f"cast the column to {table} before writing."
     return SchemaError(
         f"column {path} has the incompatible types {incoming} in the data and {table} in the table",
         remedy=f"{remedy} No option allows this change of a table column's type.",

@@ -25,7 +25,7 @@ from hudi_format.schema.casts import convert
 Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)
 
 MAX_DEPTH = 100
-_RECORD, _ARRAY, _MAP = "record", "array", "map"
+RECORD, ARRAY, MAP = "record", "array", "map"
 _NOT_WANTED = ""  # no column has this name
 _KEPT: Mapping[tuple[str, str], pa.DataType] = MappingProxyType(
     {("float", "double"): pa.float32(), ("string", "date"): pa.string()}
@@ -130,9 +130,9 @@ def _column(
     if isinstance(kind, str):
         return SchemaColumn(id, name, kind, (), may, text)
     shape = _get(kind, "type", str)
-    if shape == _RECORD:
+    if shape == RECORD:
         return SchemaColumn(id, name, shape, _fields(kind, depth + 1), may, text)
-    if shape == _ARRAY:
+    if shape == ARRAY:
         element = _column(
             _get(kind, "element_id", int),
             "element",
@@ -141,7 +141,7 @@ def _column(
             kind.get("element_optional"),
         )
         return SchemaColumn(id, name, shape, (element,), may, text)
-    if shape == _MAP:
+    if shape == MAP:
         parts = [
             _column(_get(kind, f"{n}_id", int), n, kind.get(n), depth + 1, kind.get(f"{n}_optional"))
             for n in ("key", "value")
@@ -332,33 +332,30 @@ def _place(wanted: SchemaColumn, stored: SchemaColumn | None, path: str) -> Colu
     if not wanted.inside or wanted.kind != stored.kind:
         return ColumnLocation(wanted.name, stored.name, kept=_kept(stored.kind, wanted.kind))
     full = f"{path}{wanted.name}"
-    if wanted.kind == _RECORD:
+    if wanted.kind == RECORD:
         inside = _places(wanted.inside, stored.inside, f"{full}.")
         if all(p.source is None for p in inside):
             # A column that tells whether the record around it is null.
             some = next(((c.name, PRIMITIVES[c.kind]) for c in stored.inside if c.kind in PRIMITIVES), None)
             if some is None:
-                raise UnsupportedError(
-                    f"column {full}: an older file has none of its current fields, and no flat one",
-                    remedy="read the table as of an older instant, or rewrite the files with Apache Hudi "
-                    "(clustering).",
-                    column=full,
-                )
+                raise _unreadable(full, "its current fields, and no flat one")
             return ColumnLocation(wanted.name, stored.name, tuple(inside), hollow=some)
-        changed = any(not p.same for p in inside)
     else:  # an element, or a key and a value: there is one of each, whatever its id
         pairs = zip(wanted.inside, stored.inside, strict=True)
         inside = [_place(w, s, f"{full}.") for w, s in pairs]
-        changed = any(not p.same for p in inside)
         if any(p.hollow is not None for p in inside):
             # How many elements there are cannot be read from a base file without a column of theirs.
-            raise UnsupportedError(
-                f"column {full}: an older file has none of its elements' current fields",
-                remedy="read the table as of an older instant, or rewrite the files with Apache Hudi "
-                "(clustering).",
-                column=full,
-            )
+            raise _unreadable(full, "its elements' current fields")
+    changed = any(not p.same for p in inside)
     return ColumnLocation(wanted.name, stored.name, tuple(inside) if changed else ())
+
+
+def _unreadable(column: str, what: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"column {column}: an older file has none of {what}",
+        remedy="read the table as of an older instant, or rewrite the files with Apache Hudi (clustering).",
+        column=column,
+    )
 
 
 def _kept(stored: str, wanted: str) -> pa.DataType | None:

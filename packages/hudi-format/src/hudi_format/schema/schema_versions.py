@@ -20,10 +20,9 @@ from hudi_format._checks import loads
 from hudi_format.errors import CorruptFileError, MissingColumnError, SchemaError, UnsupportedError
 from hudi_format.schema.arrow import is_avro_name
 from hudi_format.schema.evolution import reconcile
-from hudi_format.schema.internal_schema import SchemaColumn, SchemaVersion
+from hudi_format.schema.internal_schema import ARRAY, MAP, RECORD, SchemaColumn, SchemaVersion
 
 _ID, _KIND, _DOC = b"column id", b"column kind", b"column doc"
-_RECORD, _ARRAY, _MAP = "record", "array", "map"
 FIRST = 0
 """Number of the version that a table had before its first change."""
 
@@ -56,12 +55,12 @@ def _numbered(field_: pa.Field, column: SchemaColumn | None) -> pa.Field:
     notes = {_ID: str(column.id), _KIND: f"{kind}|{column.kind}"}
     if column.doc is not None:
         notes[_DOC] = column.doc
-    if pt.is_struct(kind) and column.kind == _RECORD:
+    if pt.is_struct(kind) and column.kind == RECORD:
         inside = {c.name: c for c in column.inside}
         kind = pa.struct([_numbered(f, inside.get(f.name)) for f in kind])
-    elif pt.is_list(kind) and column.kind == _ARRAY:
+    elif pt.is_list(kind) and column.kind == ARRAY:
         kind = pa.list_(_numbered(kind.value_field, column.inside[0]))
-    elif pt.is_map(kind) and column.kind == _MAP:
+    elif pt.is_map(kind) and column.kind == MAP:
         key, value = column.inside
         kind = pa.map_(_numbered(kind.key_field, key), _numbered(kind.item_field, value))
     return field_.with_type(kind).with_metadata(notes)
@@ -137,12 +136,12 @@ def _column(id: int, name: str, field_: pa.Field, ids: _Ids, path: str) -> Schem
     doc = (field_.metadata or {}).get(_DOC)
     rest = (field_.nullable, None if doc is None else doc.decode())
     if pt.is_struct(kind):
-        return SchemaColumn(id, name, _RECORD, _columns(list(kind), ids, f"{full}."), *rest)
+        return SchemaColumn(id, name, RECORD, _columns(list(kind), ids, f"{full}."), *rest)
     if pt.is_list(kind) or pt.is_map(kind):
         names = ("key", "value") if pt.is_map(kind) else ("element",)
         pairs = [(ids.of(f), n, f) for n, f in zip(names, _inside(kind), strict=True)]
         inside = tuple(_column(i, n, f, ids, f"{full}.") for i, n, f in pairs)
-        return SchemaColumn(id, name, _MAP if pt.is_map(kind) else _ARRAY, inside, *rest)
+        return SchemaColumn(id, name, MAP if pt.is_map(kind) else ARRAY, inside, *rest)
     return SchemaColumn(id, name, _kind_of(field_, full), (), *rest)
 
 
@@ -169,7 +168,7 @@ def node_of(version: SchemaVersion) -> dict[str, Any]:
     return {
         "max_column_id": version.most,
         "version_id": version.version,
-        "type": _RECORD,
+        "type": RECORD,
         "fields": [_field_node(c) for c in version.columns],
     }
 
@@ -180,13 +179,13 @@ def _field_node(column: SchemaColumn) -> dict[str, Any]:
 
 
 def _type_node(column: SchemaColumn) -> Any:
-    if column.kind == _RECORD:
-        return {"type": _RECORD, "fields": [_field_node(c) for c in column.inside]}
-    if column.kind == _ARRAY:
-        return {"type": _ARRAY, **_part("element", column.inside[0])}
-    if column.kind == _MAP:
+    if column.kind == RECORD:
+        return {"type": RECORD, "fields": [_field_node(c) for c in column.inside]}
+    if column.kind == ARRAY:
+        return {"type": ARRAY, **_part("element", column.inside[0])}
+    if column.kind == MAP:
         key, value = (_part(n, c) for n, c in zip(("key", "value"), column.inside, strict=True))
-        return {"type": _MAP, **key, **value}
+        return {"type": MAP, **key, **value}
     return column.kind
 
 

@@ -48,10 +48,10 @@ def key_spec_of(config: WriteConfig, table: TableConfig | None, *, no_rows: bool
     """
     if table is not None:
         return table.record_key_spec() if no_rows else table.key_spec(config.raw)
-    return KeySpec.from_options(
+    return KeySpec.from_class(
+        config.keygen_class,
         key_fields=config.record_key_fields or (),
         partition_fields=config.partition_fields or (),
-        class_name=config.keygen_class,
         type_name=config.keygen_type,
         hive_style=bool(config.hive_style),
         url_encode=bool(config.url_encode),
