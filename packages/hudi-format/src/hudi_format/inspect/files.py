@@ -280,7 +280,7 @@ def _notes(block: LogBlock, schema: int | None) -> str:
 _INSPECTORS = {"log": inspect_log, "parquet": inspect_parquet, "orc": inspect_orc, "hfile": inspect_hfile}
 
 
-def inspect_file(uri: str, storage_options: Mapping[str, Any] | None = None) -> FileReport:
+def inspect_file(uri: str) -> FileReport:
     """Report on one log file, HFile or base file.
 
     Args:
@@ -294,7 +294,7 @@ def inspect_file(uri: str, storage_options: Mapping[str, Any] | None = None) -> 
     folder, name = folder_and_name(normalised_path(uri))
     if folder.endswith(("/", ":")) and "://" in uri:  # a bucket or a host is never a file
         folder = uri
-    storage = open_storage(folder, storage_options)
+    storage = open_storage(folder)
     info = storage.info(name)
     if info is None or info.is_dir:
         what = "the file does not exist" if info is None else "the path is a folder, not a file"

@@ -38,13 +38,7 @@ def uuid1_to_uuid6(ids: Texts) -> Texts:
         pc.utf8_slice_codeunits(text, 0, 8),
         "",
     )
-    return pc.binary_join_element_wise(
-        pc.utf8_slice_codeunits(moment, 0, 8),
-        pc.utf8_slice_codeunits(moment, 8, 12),
-        pc.binary_join_element_wise(pa.scalar("6"), pc.utf8_slice_codeunits(moment, 12, 15), ""),
-        pc.utf8_slice_codeunits(text, 19, 36),
-        "-",
-    )
+    return _uuid(moment, "6", pc.utf8_slice_codeunits(moment, 12, 15), text)
 
 
 def uuid4_to_uuid7(ids: Texts, created: Texts) -> Texts:
@@ -60,13 +54,7 @@ def uuid4_to_uuid7(ids: Texts, created: Texts) -> Texts:
         SchemaError: no timestamps.
     """
     text, moment = _checked(ids, "4"), _milliseconds(created)
-    return pc.binary_join_element_wise(
-        pc.utf8_slice_codeunits(moment, 0, 8),
-        pc.utf8_slice_codeunits(moment, 8, 12),
-        pc.binary_join_element_wise(pa.scalar("7"), pc.utf8_slice_codeunits(text, 15, 18), ""),
-        pc.utf8_slice_codeunits(text, 19, 36),
-        "-",
-    )
+    return _uuid(moment, "7", pc.utf8_slice_codeunits(text, 15, 18), text)
 
 
 def with_time_prefix(ids: Texts, created: Texts) -> Texts:
@@ -75,6 +63,17 @@ def with_time_prefix(ids: Texts, created: Texts) -> Texts:
     Args, Raises: as `uuid4_to_uuid7`.
     """
     return pc.binary_join_element_wise(_milliseconds(created), ids.cast(pa.string()), "-")
+
+
+def _uuid(moment: Texts, version: str, behind: Texts, rest: Texts) -> Texts:
+    """UUIDs of twelve digits of time, the version with three digits, and the last parts of other UUIDs."""
+    return pc.binary_join_element_wise(
+        pc.utf8_slice_codeunits(moment, 0, 8),
+        pc.utf8_slice_codeunits(moment, 8, 12),
+        pc.binary_join_element_wise(pa.scalar(version), behind, ""),
+        pc.utf8_slice_codeunits(rest, 19, 36),
+        "-",
+    )
 
 
 def _checked(ids: Texts, version: str) -> Texts:

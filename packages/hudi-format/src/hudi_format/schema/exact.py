@@ -91,7 +91,7 @@ def without_nulls(array: pa.Array) -> pa.Array:
     )
 
 
-def hopeless(array: pa.Array, source: pa.DataType, target: pa.DataType, path: str, why: str = "") -> pa.Array:
+def hopeless(array: pa.Array, source: pa.DataType, target: pa.DataType, path: str) -> pa.Array:
     """Nulls of the wanted type, for a column without any value.
 
     Raises:
@@ -100,7 +100,7 @@ def hopeless(array: pa.Array, source: pa.DataType, target: pa.DataType, path: st
     if array.null_count == len(array):
         return nulls_of(len(array), target)
     index = pc.index(array.is_valid(), True).as_py()
-    raise MisfitError(path, index, _value(array, index), source, target, why)
+    raise MisfitError(path, index, _value(array, index), source, target, "")
 
 
 def exactly(
