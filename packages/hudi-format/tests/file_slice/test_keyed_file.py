@@ -14,6 +14,20 @@ from hudi_format.errors import CorruptFileError
 from hudi_format.file_slice.base_rows import BaseFileRead, BaseFileReader
 from hudi_format.file_slice.keyed_file import WantedKeys, open_keyed
 from hudi_format.parquet.layout import ParquetConfig
+from hudi_format.parquet.thrift import (
+    BINARY,
+    I32,
+    LIST,
+    Cursor,
+    file_end,
+    footer_of,
+    integer,
+    once,
+    raw_of,
+    replaced,
+    struct,
+    structs,
+)
 from hudi_format.parquet.writer import BaseFileWriter
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_format.storage.local import LocalStorage
@@ -252,6 +266,22 @@ def test_damaged_files_are_left_to_the_reader_of_whole_files(tmp_path):
     (tmp_path / PATH).write_bytes(b"\0" * 4 + whole[4:])
     rows = found(storage, ["00001234"], table.schema)
     assert rows is None or rows.equals(table.slice(1234, 1))
+
+
+def test_a_column_without_values_is_left_to_the_reader_of_whole_files(tmp_path):
+    storage, table = written(tmp_path, 3000)
+    whole = (tmp_path / PATH).read_bytes()
+    begin, footer = footer_of(whole)
+    fields = once(Cursor(footer).fields())
+    root, *columns = Cursor(raw_of(fields, 2)).structs()
+    root = replaced(root, {5: (I32, integer(len(columns) + 1))})
+    empty = [(3, I32, integer(1)), (4, BINARY, b"\x01e"), (5, I32, integer(0))]
+    schema = structs([struct(f) for f in (root, *columns, empty)])
+    (tmp_path / PATH).write_bytes(whole[:begin] + file_end(struct(replaced(fields, {2: (LIST, schema)}))))
+    wanted = table.schema.append(pa.field("e", pa.struct([("x", pa.int64())])))
+    assert found(storage, ["00000003"], wanted) is None
+    with pytest.raises(CorruptFileError, match="no values"):
+        expected(storage, ["00000003"], wanted)
 
 
 def test_text_that_is_not_utf8_is_refused_where_it_is_given(tmp_path):

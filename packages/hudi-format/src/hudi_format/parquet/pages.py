@@ -185,6 +185,8 @@ class PagedFile:
             name = _text(elements[begin], 4)
             if name in out:
                 raise ValueError(f"column {name} is duplicated")
+            if len(self._leaves) == first:
+                raise ValueError(f"column {name} has no values")
             out[name] = _Column(tuple(struct(f) for f in elements[begin:at]), range(first, len(self._leaves)))
         if at != len(elements) or not out:
             raise ValueError("a schema that is no tree of columns")
@@ -385,18 +387,21 @@ def gap_of(*, is_local: bool) -> int:
 
 def places_in(runs: tuple[Rows, Rows], rows: Rows) -> Rows:
     """Places of rows among those of runs."""
-    starts, ends = runs
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - starts)[:-1]])
-    run = np.searchsorted(starts, rows, "right") - 1
-    return np.asarray(before[run] + rows - starts[run], np.int64)
+    run = np.searchsorted(runs[0], rows, "right") - 1
+    return np.asarray(_before(runs)[run] + rows - runs[0][run], np.int64)
 
 
 def rows_at(runs: tuple[Rows, Rows], places: Rows) -> Rows:
     """Rows at places among those of runs."""
-    starts, ends = runs
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(ends - starts)[:-1]])
+    before = _before(runs)
     run = np.searchsorted(before, places, "right") - 1
-    return np.asarray(starts[run] + places - before[run], np.int64)
+    return np.asarray(runs[0][run] + places - before[run], np.int64)
+
+
+def _before(runs: tuple[Rows, Rows]) -> Rows:
+    """How many rows of runs come before each."""
+    lengths = runs[1] - runs[0]
+    return np.asarray(np.cumsum(lengths) - lengths, np.int64)
 
 
 def _chunk(fields: Fields, end: int) -> _Chunk:

@@ -34,6 +34,7 @@ from hudi_format.parquet.footer import (
     open_parquet,
 )
 from hudi_format.parquet.row_groups import RowGroup, read_row_groups
+from hudi_format.parquet.thrift import file_end, footer_of
 from hudi_format.schema.meta_fields import COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.filter import parse_filter
@@ -148,9 +149,6 @@ def _masked(value: Any, mask: Mask, name: str = "") -> Any:
     if isinstance(value, bytes):
         return bytes(len(value))
     return value
-
-
-_TAIL = 8  # length of the footer, and PAR1
 
 
 class TooLarge(Exception):
@@ -283,8 +281,8 @@ def _padded(data: bytes, size: int) -> bytes:
     """The file padded with zeros before its footer, whose offsets count from the start."""
     if len(data) > size:
         raise TooLarge
-    footer = int.from_bytes(data[-_TAIL : -_TAIL + 4], "little") + _TAIL
-    return data[:-footer] + bytes(size - len(data)) + data[-footer:]
+    begin, footer = footer_of(data)
+    return data[:begin] + bytes(size - len(data)) + file_end(footer)
 
 
 def masked_history(data: bytes, mask: Mask) -> bytes:
