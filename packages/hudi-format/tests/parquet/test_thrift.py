@@ -78,6 +78,14 @@ def test_negative_numbers_and_missing_fields_are_refused():
         raw_of([], 1)
 
 
+def test_numbers_have_64_bits():
+    most = b"\xfe" + b"\xff" * 8
+    assert number_of([(1, I64, most + b"\x01")], 1) == (1 << 63) - 1
+    for more in (b"\x02", b"\x7f", b"\x81\x00"):
+        with pytest.raises(ValueError, match="64 bits"):
+            number_of([(1, I64, most + more)], 1)
+
+
 @pytest.mark.parametrize(
     ("kind", "data", "length"),
     [

@@ -107,11 +107,16 @@ class Cursor:
         return self.data[self.at - 1]
 
     def varint(self) -> int:
-        try:
-            value, self.at = _varint_at(self.data, self.at)
-        except IndexError:
-            raise ValueError("it is cut off") from None
-        return value
+        data, at, value = self.data, self.at, 0
+        for shift in range(0, 70, 7):
+            if at >= len(data):
+                raise ValueError("it is cut off")
+            value |= (data[at] & 0x7F) << shift
+            at += 1
+            if data[at - 1] < 0x80 and value < 1 << 64:
+                self.at = at
+                return value
+        raise ValueError("a number of more than 64 bits")
 
     def list_head(self) -> tuple[int, int]:
         """Number and type of a list's elements."""
@@ -141,25 +146,6 @@ class Cursor:
     def skip(self, kind: int) -> None:
         """Skip a value."""
         self.at = _fields.behind(self.data, self.at, kind)
-
-
-def _behind_varint(data: bytes, at: int) -> int:
-    for place in range(at, at + 10):
-        if data[place] < 0x80:
-            return place + 1
-    raise ValueError("a number of more than 64 bits")
-
-
-def _varint_at(data: bytes, at: int) -> tuple[int, int]:
-    """A number, and the place behind it."""
-    value = data[at]
-    if value < 0x80:
-        return value, at + 1
-    end = _behind_varint(data, at)
-    value = 0
-    for place in range(end - 1, at - 1, -1):
-        value = value << 7 | data[place] & 0x7F
-    return value, end
 
 
 def once(fields: Fields) -> Fields:
