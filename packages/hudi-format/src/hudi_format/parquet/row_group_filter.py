@@ -10,13 +10,16 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.parquet.row_groups import ColumnChunk, row_groups
 from hudi_format.schema.casts import convert, promotes
+
+if TYPE_CHECKING:
+    from hudi_format.parquet.row_groups import ColumnChunk
 
 # Statistics leave NaN out, so each column of floats is asked for twice: within its range, and with NaN.
 _MOST_FLOATS = 4
@@ -102,6 +105,9 @@ def matching_row_groups(
         schema: the schema that the filter is written for; statistics are compared in its types.
         constants: one row with the columns whose value is the same in the whole file.
     """
+    # Not above: partitions are pruned by this module too, which needs no Parquet.
+    from hudi_format.parquet.row_groups import row_groups
+
     fixed: list[pc.Expression] = []
     if constants is not None:
         fixed = [equals(n, constants.column(n)[0]) for n in constants.schema.names if n in columns]
