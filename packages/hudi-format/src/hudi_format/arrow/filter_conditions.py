@@ -8,9 +8,9 @@ that of IEEE 754, and times without a zone beside instants are those of UTC.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -62,7 +62,7 @@ class Conditions(Protocol[E]):
         """All or any of some conditions, at least one."""
 
 
-_COMPARE: dict[str, Callable[[pc.Expression, pc.Expression], pc.Expression]] = {
+COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -70,6 +70,7 @@ _COMPARE: dict[str, Callable[[pc.Expression, pc.Expression], pc.Expression]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+"""Comparisons of two expressions of an engine, by their signs."""
 
 
 class ArrowConditions:
@@ -77,7 +78,7 @@ class ArrowConditions:
 
     def compare(self, op: str, left: FilterColumn, right: FilterColumn | pa.Scalar) -> pc.Expression:
         other = right.expression if isinstance(right, FilterColumn) else pc.scalar(right)
-        return _COMPARE[op](left.expression, other)
+        return COMPARE[op](left.expression, other)
 
     def among(self, column: FilterColumn, values: Sequence[pa.Scalar]) -> pc.Expression:
         return column.expression.isin(pa.concat_arrays([pa.repeat(v, 1) for v in values]))

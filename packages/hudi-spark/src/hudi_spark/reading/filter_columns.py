@@ -8,24 +8,15 @@ backslashes, times by the clock of the session, and NaN, which is greater than a
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from hudi_format.arrow.filter_conditions import FilterColumn, paired
+from hudi_format.arrow.filter_conditions import COMPARE, FilterColumn, paired
 from hudi_spark.types import quoted, to_spark_type
 from hudi_timeline.reading.filters import conditions
-
-_COMPARE: dict[str, Callable[[Column, Column], Column]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 def filter_columns(text: str, schema: pa.Schema) -> Column:
@@ -44,7 +35,7 @@ class SparkConditions:
     def compare(self, op: str, left: FilterColumn, right: FilterColumn | pa.Scalar) -> Column:
         one = quoted(*left.path)
         other = quoted(*right.path) if isinstance(right, FilterColumn) else literal(right)
-        found = _COMPARE[op](one, other)
+        found: Column = COMPARE[op](one, other)
         floats = [c for c, of in ((one, left), (other, right)) if pa.types.is_floating(of.type)]
         # Beside a null NaN is nothing either: the comparison stays null, which its negation is too.
         for number in floats:

@@ -508,13 +508,8 @@ def line_of(error: OSError) -> str:
     remedy = "correct the path, or grant this user access to it."
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         remedy = "free space where it is to be written, then run it again."
-    return " ".join(
-        str(StorageError(f"the system refused: {reason}", file=_shown(error), remedy=remedy)).split()
-    )
-
-
-def _shown(error: OSError) -> str:
-    return _named(str(error.filename or ""))
+    file = _named(str(error.filename or ""))
+    return " ".join(str(StorageError(f"the system refused: {reason}", file=file, remedy=remedy)).split())
 
 
 def _named(text: str) -> str:

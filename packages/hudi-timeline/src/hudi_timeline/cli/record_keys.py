@@ -30,7 +30,6 @@ Keys = Annotated[list[str], typer.Argument(help="Record keys, as text.", metavar
 Across = Annotated[
     bool, typer.Option("--across-partitions", help="A key is to be there once in the whole table.")
 ]
-# A plan is of what is seen: what one lays bare, such as the logs of the deletes, the next one takes away.
 
 
 def add_to(app: typer.Typer) -> None:

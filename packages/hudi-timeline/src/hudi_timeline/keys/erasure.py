@@ -56,7 +56,7 @@ METADATA_TABLE, TIMELINE, ARCHIVE, BACKUP = "metadata table", "timeline", "archi
 ELSEWHERE, OUTSIDE = "other file", "quarantine"
 
 _THREADS = 4
-# Of looking and running: what one plan leaves behind the next one takes.
+# Of looking and running: what one plan lays bare, such as the logs of the deletes, the next one takes away.
 _ROUNDS = 3
 
 TRACES = pa.schema(
