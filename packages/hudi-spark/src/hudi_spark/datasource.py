@@ -166,6 +166,11 @@ class Files(InputPartition):  # type: ignore[misc]
         self.tasks = tasks
 
 
+def _inputs(scan: Scan) -> list[InputPartition]:
+    # A list without any partition would make Spark call read() with None.
+    return [Files(g) for g in grouped(scan.plan_files())] or [Files(())]
+
+
 class HudiReader(DataSourceReader):  # type: ignore[misc]
     """Batch reader: plans in the driver's helper process, reads in the tasks."""
 
@@ -185,9 +190,7 @@ class HudiReader(DataSourceReader):  # type: ignore[misc]
 
     @one_line()
     def partitions(self) -> Sequence[InputPartition]:
-        scan = _scan(self.options, columns_of(self.schema, _scan(self.options).schema))
-        # A list without any partition would make Spark call read() with None.
-        return [Files(g) for g in grouped(scan.plan_files())] or [Files(())]
+        return _inputs(_scan(self.options, columns_of(self.schema, _scan(self.options).schema)))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _rows_of(partition, self.schema)
@@ -393,8 +396,7 @@ class HudiStreamReader(DataSourceStreamReader):  # type: ignore[misc]
     @one_line()
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
         columns = columns_of(self.schema, self.stream.scan(START, START).schema)
-        scan = self.stream.scan(start[OFFSET], end[OFFSET], columns)
-        return [Files(g) for g in grouped(scan.plan_files())] or [Files(())]
+        return _inputs(self.stream.scan(start[OFFSET], end[OFFSET], columns))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _rows_of(partition, self.schema)

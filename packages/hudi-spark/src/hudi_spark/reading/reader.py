@@ -66,16 +66,21 @@ def scan_for(table: HudiTable, config: ReadConfig, columns: Sequence[str] | None
     Raises:
         HudiError: as `HudiTable.read`, `.read_incremental` and `.read_changes`.
     """
-    options = dict(config.raw)
     if config.query_type != INCREMENTAL:
         return table.read(
-            columns, query=config.query_type, as_of=config.as_of, meta_columns=True, options=options
+            columns, query=config.query_type, as_of=config.as_of, meta_columns=True, options=dict(config.raw)
         )
+    return changes_for(table, config, config.begin or "", config.end, columns)
+
+
+def changes_for(
+    table: HudiTable, config: ReadConfig, begin: str, end: str | None, columns: Sequence[str] | None = None
+) -> Scan:
+    """The incremental or CDC query of a range, whatever range the options name; as `scan_for`."""
+    options = dict(config.raw)
     if config.incremental_format == CDC:
-        return table.read_changes(config.begin or "", config.end, columns=columns, options=options)
-    return table.read_incremental(
-        config.begin or "", config.end, columns=columns, meta_columns=True, options=options
-    )
+        return table.read_changes(begin, end, columns=columns, options=options)
+    return table.read_incremental(begin, end, columns=columns, meta_columns=True, options=options)
 
 
 log = logging.getLogger("hudi")

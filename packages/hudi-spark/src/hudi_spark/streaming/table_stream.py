@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 from hudi_format.errors import ConflictingOptionError
 from hudi_format.storage.hadoop_options import hadoop_options, without_hadoop_options
+from hudi_spark.reading.reader import changes_for
 from hudi_timeline.options import ReadConfig, parse_read_options
 from hudi_timeline.options.allowed_functions import check_allowed
 from hudi_timeline.options.read_config import (
     AS_OF,
     BEGIN,
     BLOCK,
-    CDC,
     COMPLETION,
     END,
     HOLLOW_POLICY,
@@ -119,12 +119,7 @@ class TableStream:
 
     def scan(self, start: str, end: str, columns: Sequence[str] | None = None) -> Scan:
         """The changes after `start` up to `end`; none where that is earlier, as after a restore."""
-        end = max(start, end)
-        table, config = self.open(), self.config
-        options = dict(config.raw)
-        if config.incremental_format == CDC:
-            return table.read_changes(start, end, columns=columns, options=options)
-        return table.read_incremental(start, end, columns=columns, meta_columns=True, options=options)
+        return changes_for(self.open(), self.config, start, max(start, end), columns)
 
 
 def with_allowed_merge(uri: str, options: Mapping[str, str]) -> dict[str, str]:

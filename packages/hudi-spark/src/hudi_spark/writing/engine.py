@@ -206,11 +206,8 @@ class SparkEngine:
                 self._give_up()
                 raise
             if found is not None:
-                counts: dict[str, int] = {}
-                for (path, _), n in found.items():
-                    counts[path] = counts.get(path, 0) + n
                 buckets = None if at_once is None else found
-                return SparkFrame(rows, counts, tasks=task.order.tasks, buckets=buckets)
+                return SparkFrame(rows, _by_path(found), tasks=task.order.tasks, buckets=buckets)
             # A date of a year that Spark's expression does not write.  What the rows are made of stays kept: good and
             # bad ones are of one evaluation.
             self._kept.pop().unpersist()
@@ -242,12 +239,11 @@ class SparkEngine:
         bucket = F.col(FILE_ID) if FILE_ID in rows.columns else F.lit("")
         grouped = rows.groupBy(PARTITION_PATH, bucket).agg(F.count(F.lit(1)), no_key, no_order)
         counted = self._run(grouped.collect, "evaluate")
-        found = [(r[0], *r[2:]) for r in counted]
-        if not all_paths and any(r[0] is None for r in found):
+        if not all_paths and any(path is None for path, *_ in counted):
             return None
-        keyless = sum(r[2] if r[0] is not None else r[1] for r in found)
-        orderless = sum(r[3] for r in found)
-        total = sum(r[1] for r in found)
+        keyless = sum(without if path is not None else n for path, _, n, without, _ in counted)
+        orderless = sum(without for *_, without in counted)
+        total = sum(n for _, _, n, _, _ in counted)
         if keyless:
             raise keyless_error(task.key_spec, keyless, total)
         if orderless:
@@ -256,12 +252,10 @@ class SparkEngine:
                 remedy="fill the column, or choose another hoodie.datasource.write.precombine.field.",
                 column=task.ordering_field,
             )
-        by_path: dict[str, int] = {}
-        for path, n, *_ in found:
-            by_path[path] = by_path.get(path, 0) + n
+        found = {(path, bucket): n for path, bucket, n, _, _ in counted}
         if not task.stored_keys:
-            _refuse_null_texts(by_path, task.key_spec)
-        return {(r[0], r[1]): r[2] for r in counted}
+            _refuse_null_texts(_by_path(found), task.key_spec)
+        return found
 
     def partition_counts(self, frame: SparkFrame) -> dict[str, int]:
         return dict(frame.counts)
@@ -355,8 +349,7 @@ class SparkEngine:
             looked = self.tag(named, storage, files, task.looking()).rows
             fresh = looked.where(F.col(FILE_ID) == "") if FILE_ID in looked.columns else looked
             rows = fresh.drop(FILE_ID).withColumnRenamed(_BUCKET, FILE_ID)
-            counted = self._run(rows.groupBy(PARTITION_PATH, FILE_ID).count().collect, "tag")
-            counts = {(r[0], r[1]): r[2] for r in counted}
+            counts = self._counts(rows.groupBy(PARTITION_PATH, FILE_ID).count())
         else:
             self._counted = LookupCount(task.index, sum(len(of) for of in task.groups.values()))
             if self._counts_keys:
@@ -376,23 +369,24 @@ class SparkEngine:
         )
         rows = frame.rows.drop(FILE_ID).withColumn(FILE_ID, F.lpad(number.cast("string"), 8, "0"))
         rows = self._keep(rows, frame.rows.storageLevel)
-        counted = self._run(rows.groupBy(PARTITION_PATH, FILE_ID).count().collect, "tag")
-        return replace(frame, rows=rows, buckets={(r[0], r[1]): r[2] for r in counted})
+        return replace(frame, rows=rows, buckets=self._counts(rows.groupBy(PARTITION_PATH, FILE_ID).count()))
+
+    def _counts(self, counted: DataFrame) -> dict[tuple[str, str], int]:
+        """Numbers of rows by two texts, of a frame that counts them."""
+        return {(r[0], r[1]): r[2] for r in self._run(counted.collect, "tag")}
 
     def _check_located(
         self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]], task: LookupTask
     ) -> None:
         """Check that rows are located in latest base files, or are the records that the logs have now."""
         counted = frame.rows.where(F.col(FILE_NAME).isNotNull()).groupBy(PARTITION_PATH, FILE_NAME).count()
-        found = {(r[0], r[1]): r[2] for r in self._run(counted.collect, "tag")}
-        rows = frame.rows
+        found, rows = self._counts(counted), frame.rows
         beside = check_files(found, files, task.slices, columns=rows.columns, table=storage.uri)
         if beside and task.slices is not None:
             changed = changed_records(
                 self._spark, rows, storage, task.slices.of(beside), min(self.parallelism, len(beside))
             )
-            counts = {(r[0], r[1]): r[2] for r in self._run(changed.collect, "tag")}
-            refuse_changed(counts, table=storage.uri)
+            refuse_changed(self._counts(changed), table=storage.uri)
 
     def _located(
         self, frame: SparkFrame, storage: Storage, files: Mapping[str, Sequence[BaseFile]], task: LookupTask
@@ -499,6 +493,14 @@ class SparkEngine:
     def release(self, frame: SparkFrame | None) -> None:
         # All that was kept for the write: the caller has the frame of before the tagging.
         self._give_up()
+
+
+def _by_path(counts: Mapping[tuple[str, str], int]) -> dict[str, int]:
+    """Numbers of rows by partition, of those by partition and bucket."""
+    out: dict[str, int] = {}
+    for (path, _), n in counts.items():
+        out[path] = out.get(path, 0) + n
+    return out
 
 
 def _digits(index: BucketIndex) -> Column:

@@ -108,7 +108,9 @@ def key_text(path: str, schema: T.StructType) -> Column | None:
 
 
 def _texts(fields: Sequence[str], schema: T.StructType, spec: KeySpec) -> list[Column] | None:
-    if spec.timestamp_zone is not None and any(_is_timestamp(f, schema) for f in fields):
+    if spec.timestamp_zone is not None and any(
+        _is(f, schema, T.TimestampType, T.TimestampNTZType) for f in fields
+    ):
         return None
     found = [key_text(f, schema) for f in fields]
     known = [t for t in found if t is not None]
@@ -123,9 +125,10 @@ def _dates(field: str, schema: T.StructType, spec: KeySpec) -> list[Column]:
     return [] if text is None else [text]
 
 
-def _is_timestamp(path: str, schema: T.StructType) -> bool:
+def _is(path: str, schema: T.StructType, *kinds: type[T.DataType]) -> bool:
+    """Whether a column is there, and of one of these types."""
     found = nested_field(path, schema)
-    return found is not None and isinstance(found[1], (T.TimestampType, T.TimestampNTZType))
+    return found is not None and isinstance(found[1], kinds)
 
 
 def made_up_key() -> Column:
@@ -183,7 +186,7 @@ def partition_path(spec: KeySpec, schema: T.StructType) -> Column | None:
     """
     if not spec.partition_fields:
         return F.lit("")
-    if _has_binary(spec.partition_fields, schema):
+    if any(_is(f, schema, T.BinaryType) for f in spec.partition_fields):
         return None
     texts: list[Column] = []
     for field, kind in zip(spec.partition_fields, spec.field_kinds, strict=True):
@@ -198,23 +201,13 @@ def partition_path(spec: KeySpec, schema: T.StructType) -> Column | None:
         shown = _escaped(value) if spec.url_encode else value
         if kind == SIMPLE:
             shown = F.when(value != "", shown).otherwise(F.lit(HIVE_DEFAULT))
-            if spec.refuses_null_texts and _is_text(field, schema):
+            if spec.refuses_null_texts and _is(field, schema, T.StringType):
                 refused = null_texts(field, hive_style=spec.hive_style, url_encode=spec.url_encode)
                 mark = F.lit(f"{_REFUSED}{number}{_REFUSED}")
                 shown = F.when(value.isin(*refused), mark).otherwise(shown)
         start = ("/" if parts else "") + (f"{field}=" if spec.hive_style else "")
         parts += [F.lit(start), shown] if start else [shown]
     return F.concat(*parts)
-
-
-def _is_text(path: str, schema: T.StructType) -> bool:
-    found = nested_field(path, schema)
-    return found is not None and isinstance(found[1], T.StringType)
-
-
-def _has_binary(fields: Sequence[str], schema: T.StructType) -> bool:
-    found = (nested_field(f, schema) for f in fields)
-    return any(c is not None and isinstance(c[1], T.BinaryType) for c in found)
 
 
 def _escaped(value: Column) -> Column:
