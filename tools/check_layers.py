@@ -141,7 +141,6 @@ CALLS: tuple[tuple[str, str, dict[str, str]], ...] = (
             "services": "the timeline",
             "verify/repair.py": "the plan of a repair, under the lock",
             "verify/repair_steps.py": "what a repair puts right, under the lock, and its backup",
-            "writing/file_writer.py": "a data file of an attempt that came too late",
             "testing": "makes tables in any state",
         },
     ),

@@ -13,7 +13,7 @@ from hudi_timeline.concurrency.locks import select
 from hudi_timeline.options import parse_write_options
 from hudi_timeline.transaction import early_conflicts, retries
 from hudi_timeline.transaction.transaction import Transaction, begin_transaction
-from hudi_timeline.writing import file_writer
+from hudi_timeline.writing import file_writer, workers
 
 EARLY = "hoodie.write.concurrency.early.conflict."
 OCC = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
@@ -188,7 +188,7 @@ def test_of_two_that_check_at_once_one_goes_on_under_the_lock(path, monkeypatch,
 
     monkeypatch.setattr(Transaction, "inflight", both_inflight)
     outcomes, ends = [], threading.Barrier(2)
-    write = file_writer.confirm_marked
+    write = workers.confirm_marked
 
     def after_both(*args):
         ends.wait(60)
@@ -202,7 +202,7 @@ def test_of_two_that_check_at_once_one_goes_on_under_the_lock(path, monkeypatch,
             outcomes.append("early" if e.details.get("early") else "late")
             ends.wait(60)
 
-    monkeypatch.setattr(file_writer, "confirm_marked", after_both)
+    monkeypatch.setattr(workers, "confirm_marked", after_both)
     threads = [threading.Thread(target=upsert, args=(ts,)) for ts in (8, 9)]
     for thread in threads:
         thread.start()

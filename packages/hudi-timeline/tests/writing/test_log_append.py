@@ -232,7 +232,7 @@ def test_a_failed_append_is_taken_back_by_a_command_block(table, tmp_path, monke
         raise WriteFailedError("no")
 
     with monkeypatch.context() as patch:
-        patch.setattr(log_append, "confirm", fails)
+        patch.setattr(log_append, "confirm_marked", fails)
         with pytest.raises(WriteFailedError):
             table.upsert(rows(("1", "a", 2, 9.0)), options=NO_SMALL_FILES)
     assert values(table) == {**before, "2": 22.0}

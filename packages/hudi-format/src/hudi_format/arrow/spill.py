@@ -243,6 +243,14 @@ def windows(rows: pa.Table, limit: MemoryLimit) -> Iterator[tuple[int, pa.Table]
         yield start, rows.slice(start, step)
 
 
+def in_pieces(rows: pa.Table, limit: MemoryLimit | None) -> Iterator[pa.Table]:
+    """Rows for processing, in slices where they exceed the memory limit."""
+    if limit is None or not is_large(rows, limit):
+        yield rows
+    else:
+        yield from (piece for _, piece in windows(rows, limit))
+
+
 def window_rows(rows: pa.Table, limit: MemoryLimit) -> int:
     """Number of rows per processing step."""
     return rows_in(rows, limit.step)
@@ -269,6 +277,10 @@ def joined(pieces: Iterable[pa.Table], size: int) -> Iterator[pa.Table]:
 
 def split(rows: pa.Table, numbers: np.ndarray) -> Iterator[tuple[int, pa.Table]]:
     """Rows grouped by number, in order of arrival, without those of -1."""
+    if len(numbers) and bool((numbers == numbers[0]).all()):
+        if numbers[0] >= 0:
+            yield int(numbers[0]), rows
+        return
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
     rows = rows.take(pa.array(order))
@@ -324,6 +336,7 @@ __all__ = [
     "SpillFile",
     "gather",
     "gathered",
+    "in_pieces",
     "is_large",
     "joined",
     "keep",

@@ -28,6 +28,11 @@ OPERATIONS = (
     "insert_overwrite_table",
     "delete_partition",
 )
+# Those that look up the keys of their rows, that only add rows, that write none, and that replace partitions.
+LOOKS_UP = ("upsert", "delete")
+ADDS_ROWS = ("insert", "bulk_insert")
+WRITES_NO_ROWS = ("delete", "delete_partition")
+REPLACING = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
 # The same on rows whose meta columns say key, partition path and file.
 PREPPED = "_prepped"
 PREPPED_OPERATIONS = ("insert_prepped", "upsert_prepped", "bulk_insert_prepped", "delete_prepped")

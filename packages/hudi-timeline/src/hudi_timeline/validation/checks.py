@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from hudi_format.errors import HudiError, InvalidOptionError
 from hudi_format.schema.meta_fields import with_meta
 from hudi_timeline.options import WriteConfig
-from hudi_timeline.options.write_options import RULES
+from hudi_timeline.options.write_options import RULES, WRITES_NO_ROWS
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
@@ -25,8 +25,6 @@ from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.validation.precommit import Validator, change_of, named, run_function
 from hudi_timeline.validation.row_rules import RowRule, rules_of
 from hudi_timeline.validation.sql_validators import Queries, SqlCheck, check_queries, run_queries, sql_checks
-
-NO_ROWS_WRITTEN = ("delete", "delete_partition")
 
 
 class SqlEngine(Protocol):
@@ -74,7 +72,7 @@ class Checks:
                     "hoodie.precommit.validators, as module:function.",
                 )
         found = rules_of(config.rules, rules)
-        if config.operation in NO_ROWS_WRITTEN:
+        if config.operation in WRITES_NO_ROWS:
             if rules:
                 raise InvalidOptionError(
                     f"{config.operation} writes no rows to which rules could apply",

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from hudi_format.arrow.arrays import one_array
 from hudi_format.arrow.sizes import size_of
+from hudi_format.arrow.spill import split
 from hudi_format.errors import HudiError, RecordKeyError
 from hudi_format.file_names import new_file_id_prefix
 from hudi_format.file_slice.writer import RowCounter
@@ -90,7 +91,7 @@ class BulkWriter:
         codes, names = path_codes(paths)
         if deleted is not None:
             rows, codes = rows.filter(pa.array(~deleted)), codes[~deleted]
-        parts = [(names[code], part) for code, part in split_by_code(rows, codes, len(names))]
+        parts = [(names[code], part) for code, part in split(rows, codes)]
         if context.storage.is_local:
             for partition, _ in parts:
                 if partition not in self._partitions:
@@ -117,24 +118,21 @@ class BulkWriter:
         self._gathered -= writer.gathered_bytes
         writer.gathered, writer.gathered_bytes = [], 0
 
-        def work(before: Future[None] | None) -> None:
-            if before is not None:
-                before.result()
+        def work() -> None:
             if rows is not None and rows.num_rows:
                 writer.files.write(rows)
             if close:
                 writer.files.close()
 
         if self._executor is None:
-            work(None)
+            work()
             return
         # What is handed on but not written counts too: wait for the oldest beyond a few.
         while len(self._pending) >= 4:
             self._pending.pop(0).result()
-        before = writer.last
-        if before is not None and not before.done():
-            before.result()
-        writer.last = self._executor.submit(work, None)
+        if writer.last is not None:
+            writer.last.result()
+        writer.last = self._executor.submit(work)
         self._pending.append(writer.last)
 
     def finish(self) -> list[WriteStat]:
@@ -184,25 +182,6 @@ def path_codes(paths: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, list[str]
     if len(numbers) < len(names):  # values of one path, as the days of a year in `yyyy`, or null and ""
         codes = np.array([numbers[name] for name in names], dtype=codes.dtype)[codes]
     return codes, list(numbers)
-
-
-def split_by_code(rows: pa.Table, codes: np.ndarray, count: int) -> list[tuple[int, pa.Table]]:
-    """Rows grouped by code in order of arrival, without empty groups."""
-    if rows.num_rows == 0:
-        return []
-    first = codes[0]
-    if count == 1 or (codes == first).all():
-        return [(int(first), rows)]
-    order = np.argsort(codes, kind="stable")
-    ends = np.searchsorted(codes[order], np.arange(count), side="right")
-    sorted_rows = rows.take(pa.array(order))
-    out = []
-    start = 0
-    for code, end in enumerate(ends):
-        if end > start:
-            out.append((code, sorted_rows.slice(start, end - start)))
-        start = int(end)
-    return out
 
 
 def write_stream(

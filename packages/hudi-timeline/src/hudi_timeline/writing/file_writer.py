@@ -52,34 +52,12 @@ def start_file(context: WriteContext, partition: str, name: str, kind: str) -> C
         return begin()
 
 
-def confirm(context: WriteContext, guard: Callable[[], None], *paths: str) -> None:
-    """Check that complete files still belong to the write, else remove them; then flush them.
-
-    Between the check before a file is closed and its end the write may have been completed without it: it would
-    count as one of the commit's.
-
-    Raises:
-        ConcurrentWriterError: as `start_file`.
-    """
-    confirm_marked(context.storage, guard, *paths)
-
-
-def remove(context: WriteContext, path: str) -> None:
-    """Remove a file of this attempt."""
-    context.storage.delete(path)
-
-
-def new_observer(context: WriteContext) -> KeyObserver:
-    """Observer for the bloom filter and key range of a new file."""
-    return observer_of(context.bloom, virtual=context.virtual)
-
-
 def rewriting_observer(
     context: WriteContext, most_deleted: int, footer: Mapping[str, str], num_rows: int
 ) -> KeyObserver:
-    """Observer as of `new_observer` for a file that is rewritten."""
+    """Observer for the bloom filter and key range of a file that is rewritten."""
     if context.virtual:
-        return new_observer(context)
+        return observer_of(context.bloom, virtual=True)
     return observer_of_rewritten(footer, context.bloom, num_rows=num_rows, most_deleted=most_deleted)
 
 
@@ -175,7 +153,7 @@ class SizedFiles:
         guard = start_file(context, self._partition, spec.name, CREATE)
         writer = BaseFileWriter(
             context.storage, spec.path, with_meta(spec.schema),
-            config=spec.config, observer=new_observer(context), entries=spec.entries,
+            config=spec.config, observer=observer_of(context.bloom, virtual=context.virtual), entries=spec.entries,
         )  # fmt: skip
         self._open = _OpenFile(spec, writer, guard, began)
         return self._open
@@ -195,7 +173,7 @@ class SizedFiles:
         except BaseException:
             file.writer.abort()
             raise
-        confirm(self._context, file.guard, file.spec.path)
+        confirm_marked(self._context.storage, file.guard, file.spec.path)
         n = file.writer.num_rows
         self.stats.append(
             WriteStat(

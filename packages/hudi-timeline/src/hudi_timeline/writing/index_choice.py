@@ -43,6 +43,7 @@ from hudi_timeline.file_system_view import bucket_settings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.options.file_options import INDEX_SWITCH, INDEX_TYPE, RECORD_UPDATE_PARTITION
+from hudi_timeline.options.write_options import LOOKS_UP
 from hudi_timeline.table_config import INDEX, INDEX_CLASS, PROPERTIES_FILE, TableConfig
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.transaction.transaction import Transaction
@@ -51,8 +52,6 @@ log = logging.getLogger("hudi")
 
 # In the commit's extraMetadata.
 RECORDED = INDEX
-
-_LOOKS_UP = ("upsert", "delete")
 
 
 def recorded_index(properties: Mapping[str, str], commits: Iterable[Mapping[str, str]] = ()) -> str | None:
@@ -148,7 +147,7 @@ def choose_index(
         )
     if recorded is None or recorded not in GLOBAL_KINDS:
         kind = named or SIMPLE
-        if kind in GLOBAL_KINDS and not new_table and config.operation in _LOOKS_UP:
+        if kind in GLOBAL_KINDS and not new_table and config.operation in LOOKS_UP:
             return kind, (
                 f"the last commit was not written with a global index: a key that stands in several partitions is "
                 f"changed in each of them by {kind}",
@@ -156,7 +155,7 @@ def choose_index(
         return kind, ()
     if named is None:
         return recorded, ()
-    if named in GLOBAL_KINDS or config.operation not in _LOOKS_UP:
+    if named in GLOBAL_KINDS or config.operation not in LOOKS_UP:
         return named, ()
     if not config.index_switch:
         raise ConflictingOptionError(
@@ -205,7 +204,7 @@ def index_to_record(kind: str, recorded: str | None, operation: str, *, new_tabl
 
     An operation that looks nothing up gives no global index up, and does not say that there is none.
     """
-    always = new_table or operation in _LOOKS_UP or kind in GLOBAL_KINDS or kind == BUCKET
+    always = new_table or operation in LOOKS_UP or kind in GLOBAL_KINDS or kind == BUCKET
     return kind if always else recorded
 
 

@@ -26,7 +26,12 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.options.table_options import POPULATE_META_FIELDS as POPULATE_META
 from hudi_timeline.options.table_options import URL_ENCODE
-from hudi_timeline.options.write_options import COMBINE_BEFORE_INSERT, DROP_DUPLICATES
+from hudi_timeline.options.write_options import (
+    COMBINE_BEFORE_INSERT,
+    DROP_DUPLICATES,
+    LOOKS_UP,
+    WRITES_NO_ROWS,
+)
 from hudi_timeline.table_config import DROP_PARTITION_COLUMNS, POPULATE_META_FIELDS, TableConfig
 
 # Files whose keys are looked at for the form of timestamps.
@@ -100,10 +105,7 @@ def with_made_up_keys(
             remedy="read the rows from the table with their meta columns, or delete by a filter.",
             column=RECORD_KEY,
         )
-    return replace(config, operation=operation, combine_before_upsert=False), stored and operation in (
-        "upsert",
-        "delete",
-    )
+    return replace(config, operation=operation, combine_before_upsert=False), stored and operation in LOOKS_UP
 
 
 def for_operation(spec: KeySpec, config: WriteConfig) -> KeySpec:
@@ -112,7 +114,7 @@ def for_operation(spec: KeySpec, config: WriteConfig) -> KeySpec:
     Rows whose partition value would be read back as null are refused where they are to be stored; those to delete may
     be there already.
     """
-    stores = config.operation not in ("delete", "delete_partition")
+    stores = config.operation not in WRITES_NO_ROWS
     return replace(spec, refuses_null_texts=stores and config.null_texts == "refuse")
 
 
@@ -125,7 +127,7 @@ def stated_columns(config: WriteConfig, *, logs: bool) -> tuple[str, ...]:
     Returns:
         Their names; none for other operations.
     """
-    if not config.prepped or config.operation not in ("upsert", "delete"):
+    if not config.prepped or config.operation not in LOOKS_UP:
         return ()
     return (FILE_NAME, COMMIT_SEQNO) if logs else (FILE_NAME,)
 
@@ -136,7 +138,7 @@ def require_stored(names: Sequence[str], operation: str, storage: Storage) -> No
     Raises:
         MissingColumnError: a meta column that the operation goes by.
     """
-    wanted = (RECORD_KEY, PARTITION_PATH, *((FILE_NAME,) if operation in ("upsert", "delete") else ()))
+    wanted = (RECORD_KEY, PARTITION_PATH, *((FILE_NAME,) if operation in LOOKS_UP else ()))
     for name in wanted:
         if name not in names:
             raise MissingColumnError(
@@ -403,11 +405,10 @@ def check_timestamps(snapshot: TableSnapshot, spec: KeySpec, schema: pa.Schema) 
     ]
     if not keys and not paths:
         return
-    storage, slices = snapshot.storage, snapshot.slices()
+    storage = snapshot.storage
+    files = [s.base_file for s in snapshot.slices() if s.base_file is not None]
     forms: dict[str, str] = {}
-    for text, place in _stored_texts(
-        storage, spec, keys, paths, [s for s in slices if s.base_file is not None]
-    ):
+    for text, place in _stored_texts(storage, spec, keys, paths, files):
         form = "text" if _TEXT.fullmatch(text) else "microseconds" if _NUMBER.fullmatch(text) else ""
         if form:
             forms.setdefault(form, place)
@@ -432,10 +433,9 @@ def _is_timestamp(schema: pa.Schema, name: str) -> bool:
 
 
 def _stored_texts(
-    storage: Storage, spec: KeySpec, keys: Sequence[str], paths: Sequence[str], slices: Sequence[object]
+    storage: Storage, spec: KeySpec, keys: Sequence[str], paths: Sequence[str], files: Sequence[BaseFile]
 ) -> Iterator[tuple[str, str]]:
     """Timestamp texts in stored keys and paths, each with its location."""
-    files = [f for f in (getattr(s, "base_file", None) for s in slices) if f is not None]
     if paths:
         for partition in sorted({f.partition for f in files}):
             values = split_values(partition, spec.partition_fields) or []

@@ -12,7 +12,7 @@ file id, deletes of the operation `delete` have no ordering value, timestamps or
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.arrow.arrays import one_array
-from hudi_format.arrow.spill import gather, is_large, windows
+from hudi_format.arrow.spill import gather, in_pieces
 from hudi_format.errors import ConcurrentWriterError
 from hudi_format.file_slice.writer import FileSpec, RowCounter, stamp
 from hudi_format.keygen.record_keys import nested_column
@@ -30,8 +30,9 @@ from hudi_format.merge.record_merger import DELETE_DEFAULT, deletes_of, event_ti
 from hudi_format.model import WriteStat, join_path
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_index.tagging import record_kinds
+from hudi_timeline.concurrency.marked_files import confirm_marked
 from hudi_timeline.concurrency.markers import APPEND, append_token
-from hudi_timeline.writing.file_writer import confirm, file_spec, start_file
+from hudi_timeline.writing.file_writer import file_spec, start_file
 from hudi_timeline.writing.tasks import Bucket, LogTarget, TaskToken, WriteContext
 
 
@@ -62,7 +63,8 @@ def append_log(
     try:
         if in_order:
             files.append_deletes(rows, gone, without_order)
-        for piece in _pieces(context, rows, ~gone):
+        kept = rows if not gone.any() else gather(rows, np.flatnonzero(~gone), context.memory)
+        for piece in in_pieces(kept, context.memory) if kept.num_rows else ():
             files.writer.append_rows(
                 stamp(piece, files.spec, counter), context.log.block, codec=context.parquet.codec
             )
@@ -99,17 +101,6 @@ def _not_ended(rows: pa.Table, gone: np.ndarray) -> np.ndarray:
     last[first[deletes]] = deletes  # of several rows the last counts
     left: np.ndarray = np.flatnonzero(np.arange(len(gone)) >= last[first])
     return left
-
-
-def _pieces(context: WriteContext, rows: pa.Table, kept: np.ndarray) -> Iterator[pa.Table]:
-    """The kept rows, in pieces where they are large."""
-    if not kept.any():
-        return
-    chosen = rows if kept.all() else gather(rows, np.flatnonzero(kept), context.memory)
-    if context.memory is None or not is_large(chosen, context.memory):
-        yield chosen
-    else:
-        yield from (piece for _, piece in windows(chosen, context.memory))
 
 
 class _LogFiles:
@@ -154,7 +145,7 @@ class _LogFiles:
             guard()
         written = self.writer.close()
         for w in written:
-            confirm(self._context, self._guards[w.file.name], w.file.path)
+            confirm_marked(self._context.storage, self._guards[w.file.name], w.file.path)
         return written
 
     def abort(self) -> None:

@@ -41,6 +41,7 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
 from hudi_timeline.file_system_view.table_schema import keeping_defaults, written_text
 from hudi_timeline.metadata_table.record_index import about_lookup
 from hudi_timeline.options import parse_write_options
+from hudi_timeline.options.write_options import LOOKS_UP, REPLACING
 from hudi_timeline.services import inline_services
 from hudi_timeline.services.buckets.clustering_plans import refuse_planned_buckets
 from hudi_timeline.table_config import TableConfig
@@ -75,8 +76,6 @@ from hudi_timeline.writing.replanning import Replanner, first_plan, recheck
 from hudi_timeline.writing.reproducible import refuse_random_rings, seeded, without_durations
 from hudi_timeline.writing.result import CommitResult
 from hudi_timeline.writing.routing import (
-    LOOKS_UP,
-    REPLACING,
     preview,
     profile_and_dropped,
     replaced_by,

@@ -40,13 +40,11 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.file_options import INDEX_TYPE
 from hudi_timeline.options.table_options import RECORD_KEY
 from hudi_timeline.options.transaction_options import BY_KEYS, CONFLICT_DETECTION
-from hudi_timeline.options.write_options import DUP_POLICY
+from hudi_timeline.options.write_options import ADDS_ROWS, DUP_POLICY
 from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.write_plan import Plan, drops_duplicates, fails_on_known_keys
-
-_ADDING = ("insert", "bulk_insert")
 
 _logged: set[tuple[str, str]] = set()
 
@@ -73,7 +71,7 @@ def about_duplicates(plan: Plan, stats: Sequence[WriteStat]) -> Iterator[str]:
     if not inserted or plan.config.prepped:
         return
     if plan.key_spec.auto:
-        if plan.operation in _ADDING or plan.operation == "upsert":
+        if plan.operation in ADDS_ROWS or plan.operation == "upsert":
             yield (
                 "the table has no record key: rows that are written a second time stand in it twice; name the columns "
                 f"that identify a row with {RECORD_KEY} when the table is made"
@@ -81,7 +79,7 @@ def about_duplicates(plan: Plan, stats: Sequence[WriteStat]) -> Iterator[str]:
         return
     if plan.replaced or not _has_writes(plan):
         return
-    if plan.operation in _ADDING and plan.bucket is None:
+    if plan.operation in ADDS_ROWS and plan.bucket is None:
         if not drops_duplicates(plan) and not fails_on_known_keys(plan):
             yield (
                 f"{plan.operation} does not look for keys that are in the table already, which then stand in it twice; "
@@ -105,12 +103,12 @@ def added_beside(plan: Plan, stats: Sequence[WriteStat], rivals: Iterable[Commit
         stats: of the files that it wrote.
         rivals: what was completed since it began.
     """
-    if plan.operation not in (*_ADDING, "upsert") or plan.bucket is not None or plan.key_spec.auto:
+    if plan.operation not in (*ADDS_ROWS, "upsert") or plan.bucket is not None or plan.key_spec.auto:
         return
     compared = (
         plan.config.transaction.detection == BY_KEYS or drops_duplicates(plan) or fails_on_known_keys(plan)
     )
-    if compared or plan.config.prepped or (plan.operation in _ADDING and _has_writes(plan)):
+    if compared or plan.config.prepped or (plan.operation in ADDS_ROWS and _has_writes(plan)):
         return
     ours = {s.partition for s in stats if s.num_inserts}
     theirs = {
@@ -204,7 +202,7 @@ class ReadBack:
         """The one of a write; None where its rows can have no such values, or are not stored."""
         if plan.snapshot is None or plan.stored_keys or plan.config.prepped:
             return None
-        if plan.operation not in (*_ADDING, "upsert", "insert_overwrite", "insert_overwrite_table"):
+        if plan.operation not in (*ADDS_ROWS, "upsert", "insert_overwrite", "insert_overwrite_table"):
             return None
         names, types = _formatted(plan), {f.name: f.type for f in plan.schema}
         columns = partition_columns(plan.snapshot.config, plan.schema, from_path=True)

@@ -30,6 +30,7 @@ from hudi_index.extendible_hashing import ExtendibleBucketIndex, HashingDirector
 from hudi_index.lookup import GLOBAL_KINDS, KINDS
 from hudi_timeline.file_system_view.hashing_rings import rings_before
 from hudi_timeline.options import WriteConfig
+from hudi_timeline.options.write_options import ADDS_ROWS, LOOKS_UP, WRITES_NO_ROWS
 from hudi_timeline.table_config import META_FOLDER
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import REPLACE_COMMIT
@@ -48,9 +49,6 @@ from hudi_timeline.writing.write_plan import APPEND, Plan, plan_for, plan_write,
 
 # How often a plan is made anew where others take away what it reads.
 _LOOKS = 5
-# Rows are only added: what another writer has added to the schema meanwhile has no value in them.
-_ADDS_ROWS = ("insert", "bulk_insert")
-_LOOKS_UP = ("upsert", "delete")
 
 
 def first_plan(
@@ -146,10 +144,10 @@ class Replanner:
         return replace(new, warnings=(*new.warnings, *_about(since, plan, new)))
 
     def _may_fill(self, plan: Plan, error: MissingColumnError) -> bool:
-        """Whether missing columns, added by others, may be filled with null."""
+        """Whether missing columns, added by others, may be null: rows that are only added have no values."""
         missing = error.details.get("columns")
         return (
-            plan.operation in _ADDS_ROWS
+            plan.operation in ADDS_ROWS
             and not self.config.validate_schema
             and isinstance(missing, list)
             and not any(_has(plan.schema, name) for name in missing)
@@ -205,7 +203,7 @@ def recheck(
         within = recorded in KINDS and recorded not in GLOBAL_KINDS
         if recorded is None or recorded == plan.recorded_index or within:
             return metadata
-        if plan.operation in _LOOKS_UP and plan.index not in GLOBAL_KINDS:
+        if plan.operation in LOOKS_UP and plan.index not in GLOBAL_KINDS:
             raise rivals.changes.conflict(
                 f"the table's keys are unique over all partitions with {recorded} now, and this write looked for its "
                 f"keys with {plan.index}",
@@ -276,7 +274,7 @@ def _about(since: Changes, plan: Plan, new: Plan) -> tuple[str, ...]:
     text = (
         f"{since} after this write had been planned: it was planned again, without evaluating its rows again"
     )
-    if filled and new.operation not in ("delete", "delete_partition"):
+    if filled and new.operation not in WRITES_NO_ROWS:
         text += f"; they have null in {', '.join(filled)}"
     if dropped:
         text += f"; {', '.join(dropped)} left the schema"

@@ -14,6 +14,7 @@ from hudi_timeline.file_system_view.hashing_rings import with_rings
 from hudi_timeline.file_system_view.listing import list_partitions
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, is_base_file
 from hudi_timeline.metadata_table.record_index import about_lookup
+from hudi_timeline.options.write_options import LOOKS_UP, REPLACING
 from hudi_timeline.transaction.conflict_strategies import FileGroup
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.index_choice import about_left
@@ -23,9 +24,6 @@ from hudi_timeline.writing.result import CommitResult
 from hudi_timeline.writing.tasks import APPEND, CREATE, ProfileRow, Routing
 from hudi_timeline.writing.upsert_partitioner import AssignPolicy, SizingRules, assign, average_record_size
 from hudi_timeline.writing.write_plan import Plan, drops_duplicates, lookup_task, write_action
-
-LOOKS_UP = ("upsert", "delete")
-REPLACING = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
 
 
 def route(
@@ -77,12 +75,8 @@ def _record_size(snapshot: TableSnapshot | None, rules: SizingRules) -> Callable
     return lambda: average_record_size(commits(), rules)
 
 
-def profile_of(engine: Engine[Any, Any], frame: Any, plan: Plan) -> list[ProfileRow]:
-    """Rows to write by partition and file group."""
-    return _taken(engine.profile(frame), plan)
-
-
 def _taken(profile: Sequence[ProfileRow], plan: Plan) -> list[ProfileRow]:
+    """The rows of a profile that are written."""
     if drops_duplicates(plan) and plan.bucket is None:
         return [row for row in profile if not row.file_id]
     return list(profile)
@@ -199,7 +193,7 @@ def preview(
         frame = engine.tag(frame, plan.storage, {}, task)
     stats: list[WriteStat] = []
     if frame is not None and plan.operation != "delete_partition":
-        profile = profile_of(engine, frame, plan)
+        profile = _taken(engine.profile(frame), plan)
         routing = route(profile, latest, plan, snapshot, table_type, new_files_only=new_files_only)
         stats = _planned(profile, routing, deletes=plan.operation == "delete")
         looked_up = looked_up and engine.looked_up
@@ -355,8 +349,6 @@ def forecast(
 
 
 __all__ = [
-    "LOOKS_UP",
-    "REPLACING",
     "Forecast",
     "WriteRate",
     "covered_by",

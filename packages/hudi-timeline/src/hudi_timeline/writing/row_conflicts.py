@@ -43,7 +43,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_index.lookup import GLOBAL_KINDS
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.transaction_options import BY_KEYS, CONFLICT_DETECTION, OVERLAPPING
-from hudi_timeline.options.write_options import DUP_POLICY
+from hudi_timeline.options.write_options import ADDS_ROWS, DUP_POLICY, REPLACING
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.task import ReadTask
 from hudi_timeline.table_config import TableConfig
@@ -58,11 +58,9 @@ from hudi_timeline.transaction.retries import LOOK_AGAIN
 from hudi_timeline.transaction.schema_history import ALTER_SCHEMA
 from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.transaction.write_basis import Basis, Changes
-from hudi_timeline.writing.routing import REPLACING, covered_by
+from hudi_timeline.writing.routing import covered_by
 from hudi_timeline.writing.write_plan import Plan, drops_duplicates, fails_on_known_keys
 
-# Under it a write of keys is not looked up, so that a second try would add them too.
-_ADDS = ("insert", "bulk_insert")
 _UPSERT = f"use the operation upsert, which updates them, or set {DUP_POLICY}=drop to skip them."
 _SHOWN = 5
 # Of all partitions, where keys are unique over them.
@@ -133,7 +131,7 @@ class KeyCheck:
         self._once = drops_duplicates(plan) or fails_on_known_keys(plan)
         self._compares = bool(stats) and (plan.config.transaction.detection == BY_KEYS or self._once)
         # What only adds finds nothing that others added between two of its tries.
-        self._blind = self._compares and not self._once and plan.operation in _ADDS
+        self._blind = self._compares and not self._once and plan.operation in ADDS_ROWS
         # A table that is made anew has nothing of what the first try found.
         self._since = self._basis if first is None or plan.replaced else first
         self._ours: Keys | None = None
@@ -314,7 +312,7 @@ class KeyCheck:
     def _cleaned(self, rival: Instant, missing: MissingFileError) -> WriteConflictError:
         """Conflict with a write whose files are gone: with the table as it is now its keys are looked up."""
         plan = self._plan
-        safe = self._once or plan.operation not in _ADDS
+        safe = self._once or plan.operation not in ADDS_ROWS
         error = WriteConflictError(
             f"{rival.action} {rival.time} wrote {missing.file}, which was cleaned since, so that its record keys "
             "cannot be compared",
@@ -329,7 +327,7 @@ class KeyCheck:
 
     def _conflict(self, rival: Instant, keys: Sequence[str], *, deleted: bool = False) -> WriteConflictError:
         plan = self._plan
-        safe = deleted or self._once or plan.operation not in _ADDS
+        safe = deleted or self._once or plan.operation not in ADDS_ROWS
         remedy = "run the write again; it then updates the other one's rows."
         if deleted:
             remedy = "run the write again; it then deletes the other one's rows."

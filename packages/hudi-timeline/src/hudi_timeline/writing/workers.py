@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_format.arrow.arrays import one_array
-from hudi_format.arrow.spill import gather, is_large, windows
+from hudi_format.arrow.spill import gather, in_pieces
 from hudi_format.errors import HudiError
 from hudi_format.file_names import parse_base_file
 from hudi_format.file_slice.cdc_writer import CdcWriter
@@ -49,7 +49,8 @@ from hudi_format.schema.meta_fields import META_COLUMNS, RECORD_KEY
 from hudi_index.bloom.key_observer import seeded_observer
 from hudi_index.bucket import BucketIndex
 from hudi_index.tagging import MOVED, STORED_IN, deleted_rows, record_kinds
-from hudi_timeline.writing.file_writer import SizedFiles, confirm, file_spec, rewriting_observer, start_file
+from hudi_timeline.concurrency.marked_files import confirm_marked
+from hudi_timeline.writing.file_writer import SizedFiles, file_spec, rewriting_observer, start_file
 from hudi_timeline.writing.log_append import append_log
 from hudi_timeline.writing.null_elements import with_null_elements
 from hudi_timeline.writing.tasks import (
@@ -218,7 +219,6 @@ def _written(
         if deleted is not None:
             rows = gather(rows, np.flatnonzero(~deleted), context.memory)
         return _create(context, bucket, rows, token, counter)
-    assert_base(bucket)
     if bucket.kind == CONCAT:
         if deleted is not None:
             rows = gather(rows, np.flatnonzero(~deleted), context.memory)
@@ -300,20 +300,12 @@ def _one_per_key(context: WriteContext, rows: pa.Table) -> pa.Table:
     return one.take(rows, context.memory)
 
 
-def _pieces(context: WriteContext, rows: pa.Table) -> Iterator[pa.Table]:
-    """The rows, in pieces where they are large."""
-    if context.memory is None or not is_large(rows, context.memory):
-        yield rows
-    else:
-        yield from (piece for _, piece in windows(rows, context.memory))
-
-
 def _create(
     context: WriteContext, bucket: Bucket, rows: pa.Table, token: TaskToken, counter: RowCounter
 ) -> list[WriteStat]:
     files = SizedFiles(context, bucket.partition, bucket.file_id, token, counter)
     try:
-        for piece in _pieces(context, rows):
+        for piece in in_pieces(rows, context.memory):
             files.write(piece)
         files.close()
     except BaseException:
@@ -329,11 +321,11 @@ def _concat(
     spec = file_spec(context, bucket.partition, bucket.file_id, token)
     guard, changes = _start(context, spec)
     stat = concat_file(
-        context.storage, spec, old, _pieces(context, rows),
+        context.storage, spec, old, in_pieces(rows, context.memory),
         observer=partial(rewriting_observer, context, 0), carry=_carried(context, 0), guard=guard, counter=counter,
         changes=changes, reading=context.reading(old),
     )  # fmt: skip
-    confirm(context, guard, *stat.paths)
+    confirm_marked(context.storage, guard, *stat.paths)
     return stat
 
 
@@ -387,7 +379,7 @@ def _merge(
         guard=guard, counter=counter, limit=context.memory, changes=changes, reading=context.reading(old),
         tells_keys=context.tells_keys,
     )  # fmt: skip
-    confirm(context, guard, *stat.paths)
+    confirm_marked(context.storage, guard, *stat.paths)
     return stat
 
 

@@ -46,7 +46,7 @@ from hudi_timeline.options import WriteConfig, check_against_table
 from hudi_timeline.options.allowed_functions import table_merge_rule
 from hudi_timeline.options.compaction_config import refuse_without_logs
 from hudi_timeline.options.transaction_config import TransactionConfig
-from hudi_timeline.options.write_options import OPERATIONS, PREPPED
+from hudi_timeline.options.write_options import LOOKS_UP, OPERATIONS, PREPPED, REPLACING, WRITES_NO_ROWS
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.instant import (
     COMMIT,
@@ -88,7 +88,6 @@ APPEND, OVERWRITE, IGNORE, ERROR = "append", "overwrite", "ignore", "error"
 MODES = {"append": APPEND, "overwrite": OVERWRITE, "ignore": IGNORE, "error": ERROR, "errorifexists": ERROR}
 
 DEFAULT_ORDERING_FIELD = "ts"
-_REPLACING = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
 
 
 @dataclass(frozen=True)
@@ -207,7 +206,7 @@ def plan_for(
     """
     operation = config.operation
     replaced = table if mode == OVERWRITE and operation != "insert_overwrite_table" else None
-    if operation in ("delete", "delete_partition"):
+    if operation in WRITES_NO_ROWS:
         if mode != APPEND:
             raise OptionError(
                 f"operation {operation!r} works on an existing table, so its mode must be append, not {mode}",
@@ -238,7 +237,7 @@ def plan_for(
     if snapshot is not None:
         stored = snapshot.stored_schema
         refuse_unwritable_schema(snapshot)
-        looks_up = operation in ("upsert", "delete") or config.duplicate_policy != "none"
+        looks_up = operation in LOOKS_UP or config.duplicate_policy != "none"
         recorded, asked_archive = remembered_index(snapshot, far=looks_up)
         unwritten = not snapshot.timeline.completed_writes() and not asked_archive
         if recorded is None and (bucketed := bucket_index.bucketed_files(snapshot)) and not looks_up:
@@ -258,11 +257,11 @@ def plan_for(
     bucket = bucket_index.settings(config, key_spec, snapshot, index, recorded, table=storage.uri)
     to_record = index_to_record(index, recorded, operation, new_table=unwritten)
     given = pa.schema([]) if data is None else without_meta(engine.schema(data))
-    if operation in ("delete", "delete_partition"):  # whatever else the rows have is not looked at
+    if operation in WRITES_NO_ROWS:  # whatever else the rows have is not looked at
         wanted = {n.partition(".")[0] for n in (*key_spec.key_fields, *key_spec.partition_fields)}
         given = pa.schema([f for f in given if f.name in wanted])
     declared = None
-    if operation not in ("delete", "delete_partition"):
+    if operation not in WRITES_NO_ROWS:
         declared = given_schema(config, storage)
     types = config.types or engine.types
     exact = types == TABLE and engine.types == TABLE
@@ -285,7 +284,7 @@ def plan_for(
     changes: tuple[SchemaChange, ...] = ()
     ordering, warnings = _ordering_field(config, old, columns, operation, storage)
 
-    if operation in ("delete", "delete_partition"):
+    if operation in WRITES_NO_ROWS:
         if stored is None:
             raise NotAHudiTableError("the table has no schema yet: it has no rows", table=storage.uri)
         schema = stored
@@ -373,22 +372,13 @@ def _incoming(
 
 def require(schema: pa.Schema, fields: Sequence[str], what: str, storage: Storage) -> None:
     for name in fields:
-        kind: pa.DataType | None = None
-        for part in name.split("."):
-            if kind is None:
-                index = schema.get_field_index(part)
-                found = schema.field(index) if index >= 0 else None
-            else:
-                index = kind.get_field_index(part) if pa.types.is_struct(kind) else -1
-                found = kind.field(index) if index >= 0 else None
-            if found is None:
-                raise MissingColumnError(
-                    f"{what} column {name!r} is not in the data, which has {', '.join(schema.names) or 'none'}",
-                    table=storage.uri,
-                    remedy=f"add the column, or correct the option that names the {what} field.",
-                    column=name,
-                )
-            kind = found.type
+        if keys.type_of(schema, name) is None:
+            raise MissingColumnError(
+                f"{what} column {name!r} is not in the data, which has {', '.join(schema.names) or 'none'}",
+                table=storage.uri,
+                remedy=f"add the column, or correct the option that names the {what} field.",
+                column=name,
+            )
 
 
 def _ordering_field(
@@ -397,7 +387,7 @@ def _ordering_field(
     """Ordering field, with warnings."""
     field = (table.ordering_field if table is not None else None) or config.ordering_field
     given = (table is not None and table.ordering_field is not None) or config.ordering_given
-    if operation in ("delete", "delete_partition"):
+    if operation in WRITES_NO_ROWS:
         return None, ()
     if given and field:
         require(columns, (field,), "ordering", storage)
@@ -415,7 +405,7 @@ def _ordering_field(
 
 def write_action(plan: Plan) -> str:
     """Action of a write on the timeline."""
-    if plan.operation in _REPLACING:
+    if plan.operation in REPLACING:
         return REPLACE_COMMIT
     table_type = plan.config.table_type if plan.table is None else plan.table.table_type
     return DELTA_COMMIT if table_type == MERGE_ON_READ else COMMIT
@@ -481,7 +471,7 @@ def _rule(
         SchemaError: a merge of the user's that does not fit the columns.
         FunctionNotAllowedError: a merge function that only the table names.
     """
-    if config.operation in ("delete", "delete_partition"):
+    if config.operation in WRITES_NO_ROWS:
         return payload_rule(None)  # whatever is stored goes
     stored = table.properties.get(MERGE) if table else None
     if stored and config.payload_class:

@@ -50,6 +50,7 @@ from hudi_timeline.options.table_options import (
     TARGET_SCHEMA_FILE,
     WRITE_SCHEMA,
 )
+from hudi_timeline.writing.keys import type_of
 
 STRICT = "strict"
 
@@ -158,7 +159,7 @@ def check_key_types(stored: pa.Schema, schema: pa.Schema, fields: Iterable[str])
         SchemaError: naming the column and both types.
     """
     for name in dict.fromkeys(fields):
-        old, new = _type_at(stored, name), _type_at(schema, name)
+        old, new = type_of(stored, name), type_of(schema, name)
         if old is None or new is None or old == new or _same_text(old, new):
             continue
         raise SchemaError(
@@ -187,7 +188,7 @@ def check_former_types(
     added = [c.column for c in changes if c.kind == ADDED]
     for old in former if added else ():
         for name in added:
-            was, now = _type_at(old, name), _type_at(schema, name)
+            was, now = type_of(old, name), type_of(schema, name)
             if was is None or now is None:
                 continue
             try:
@@ -209,20 +210,6 @@ def _same_text(old: pa.DataType, new: pa.DataType) -> bool:
     if pt.is_integer(old):
         return bool(pt.is_integer(new) or pt.is_string(new))
     return bool(pt.is_floating(old) and pt.is_string(new))
-
-
-def _type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
-    if path in schema.names:
-        return schema.field(path).type
-    root, *inner = path.split(".")
-    if schema.get_field_index(root) < 0:
-        return None
-    kind = schema.field(root).type
-    for name in inner:
-        if not pt.is_struct(kind) or kind.get_field_index(name) < 0:
-            return None
-        kind = kind.field(kind.get_field_index(name)).type
-    return kind
 
 
 def about_zones(schema: pa.Schema, known: Iterable[str]) -> Iterable[str]:

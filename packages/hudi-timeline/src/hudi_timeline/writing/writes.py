@@ -21,7 +21,6 @@ from hudi_format.schema.input_rows import as_reader, telling_the_index, types_ar
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
-from hudi_timeline.concurrency.precedence import Precedence
 from hudi_timeline.file_system_view.listing import list_partitions
 from hudi_timeline.file_system_view.snapshot import CommitCache, open_snapshot
 from hudi_timeline.options import parse_write_options
@@ -66,6 +65,7 @@ def write(
         mode: Apache Hudi's save mode.
         dry_run: nothing is written; the result says what would be.
     """
+    options = _of_operation(options, operation)
     rows = None if data is None else as_reader(data, lambda: _known_schema(storage, commits))
     if isinstance(rows, pa.RecordBatchReader) and not dry_run and may_retry(options):
         rows = _held(rows, options)
@@ -73,20 +73,10 @@ def write(
     first = FirstBasis()
 
     def one_try(lost: int) -> CommitResult:
-        engine = LocalEngine(guessed=guessed)
-        return _execute(
-            engine,
-            storage,
-            operation,
-            rows,
-            options,
-            validators,
-            rules,
-            mode=mode,
-            dry_run=dry_run,
-            lost=lost,
-            first=first,
-        )
+        return execute(
+            LocalEngine(guessed=guessed), storage, rows, options, mode=mode, validators=validators, rules=rules,
+            dry_run=dry_run, lost=lost, first=first,
+        )  # fmt: skip
 
     # A stream that is not held is read once.
     lookups = 0 if isinstance(rows, pa.RecordBatchReader) else LOOKUPS
@@ -113,29 +103,12 @@ def _known_schema(storage: Storage, commits: CommitCache | None) -> pa.Schema | 
         return None
 
 
-def _execute(
-    engine: LocalEngine,
-    storage: Storage,
-    operation: str,
-    data: pa.RecordBatchReader | pa.Table | None,
-    options: Mapping[str, str],
-    validators: Sequence[Validator] = (),
-    rules: Rules = None,
-    read_from: ReadRows | None = None,
-    *,
-    mode: str = APPEND,
-    dry_run: bool = False,
-    lost: int = 0,
-    precedence: Precedence | None = None,
-    first: FirstBasis | None = None,
-) -> CommitResult:
+def _of_operation(options: Mapping[str, str], operation: str) -> Mapping[str, str]:
+    """Options of an operation, or of its `_prepped` form where they name that."""
     asked = text_of(options, OPERATION)
-    if asked is None or asked.strip().lower() != f"{operation}{PREPPED}":
-        options = {**options, OPERATION: operation}
-    return execute(
-        engine, storage, data, options, mode=mode, validators=validators, rules=rules, read_from=read_from,
-        dry_run=dry_run, lost=lost, precedence=precedence, first=first,
-    )  # fmt: skip
+    if asked is not None and asked.strip().lower() == f"{operation}{PREPPED}":
+        return options
+    return {**options, OPERATION: operation}
 
 
 def schema_changes(
@@ -218,6 +191,7 @@ def delete_where(
     Args:
         scan_of: `HudiTable.read`; rows are read again where others commit before they are deleted.
     """
+    options = _of_operation(options, "delete")
     config = table_config.load(storage)
     columns = list(dict.fromkeys((*config.record_key_fields, *config.partition_fields)))
     roots = list(dict.fromkeys(c.partition(".")[0] for c in columns))
@@ -228,8 +202,8 @@ def delete_where(
         with before_reading(storage, options, lost) as precedence:
             scan = scan_of(wanted, filter)
             read_from = ReadRows(scan, lambda: scan_of(wanted, filter))
-            return _execute(
-                engine(), storage, "delete", _to_delete(scan), options, validators, read_from=read_from,
+            return execute(
+                engine(), storage, _to_delete(scan), options, validators=validators, read_from=read_from,
                 dry_run=dry_run, lost=lost, precedence=precedence,
             )  # fmt: skip
 
