@@ -13,7 +13,7 @@ from hudi_format.errors import ConflictingOptionError, NotAHudiTableError
 from hudi_format.storage.open import open_storage, without_hadoop_options
 from hudi_timeline import table_config
 from hudi_timeline.options.registry import main_name, text_of
-from hudi_timeline.options.table_options import PARTITION, PRECOMBINE, RECORD_KEY, TABLE_NAME, TABLE_TYPE
+from hudi_timeline.options.table_options import RECORD_KEY, TABLE_NAME
 from hudi_timeline.options.user_options import as_options, with_waiting
 from hudi_timeline.options.write_options import OPERATION
 from hudi_timeline.reading.filters import Condition
@@ -61,7 +61,7 @@ def write_hudi(
         NotAHudiTableError: something else is there.
         SchemaError, MissingColumnError, OptionError: before anything is written.
     """
-    from hudi_timeline.writing.table_creation import name_of, names_in, type_named, with_arguments
+    from hudi_timeline.writing.table_creation import name_of, named_options, with_arguments
     from hudi_timeline.writing.writes import with_schema_mode, write
 
     if not isinstance(mode, str):
@@ -69,17 +69,13 @@ def write_hudi(
     given = with_waiting(as_options(options), write_retries, lock_wait)
     storage = open_storage(uri, storage_options, options=given)
     given = without_hadoop_options(given)
-    named: dict[str, str] = {}
-    for option, columns in ((RECORD_KEY, key), (PARTITION, partition_by), (PRECOMBINE, ordering)):
-        if columns is not None:
-            named[option] = ",".join(names_in(columns))
-    kind = None if table_type is None else type_named(table_type)
-    for option, text in ((TABLE_TYPE, kind), (TABLE_NAME, name), (OPERATION, operation)):
-        if text is not None:
-            named[option] = text
+    named = named_options(key, partition_by, ordering, name, table_type)
+    if operation is not None:
+        named[OPERATION] = operation
     given = with_arguments(named, given, storage)
+    has_keys = False
     try:
-        table_config.load(storage)
+        has_keys = bool(table_config.load(storage).record_key_fields)
     except NotAHudiTableError:
         if text_of(given, TABLE_NAME) is None:
             given[TABLE_NAME] = name_of(storage)
@@ -93,18 +89,11 @@ def write_hudi(
                 option=OPERATION,
             )
         asked = "insert_overwrite_table"
-    if asked is None and not text_of(given, RECORD_KEY) and not _has_keys(storage):
+    if asked is None and not text_of(given, RECORD_KEY) and not has_keys:
         asked = "bulk_insert"
     given = {key: value for key, value in given.items() if main_name(key) != OPERATION}
     given = with_schema_mode(given, schema_mode)
     return write(storage, asked or "upsert", data, given, mode=mode, dry_run=dry_run)
-
-
-def _has_keys(storage: Any) -> bool:
-    try:
-        return bool(table_config.load(storage).record_key_fields)
-    except NotAHudiTableError:
-        return False
 
 
 def read_hudi(

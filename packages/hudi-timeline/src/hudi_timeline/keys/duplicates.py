@@ -262,13 +262,8 @@ def _rows_with(keyed: KeyedSlices, part: Sequence[tuple[int, FileSlice]], hashes
     rows = pa.concat_tables(_each(of_slice, part)).combine_chunks()
     groups = key_groups(rows.column("key"))
     rows = rows.filter(pa.array(np.bincount(groups, minlength=len(groups))[groups] > 1))
-    names = ("commit_time", "commit_seqno")
-    order = rows.select(["key", *names, "slice", "copy"])
-    for name in names:  # unknown ones come first
-        order = order.set_column(
-            order.schema.get_field_index(name), name, pc.fill_null(order.column(name), "")
-        )
-    return rows.take(pc.sort_indices(order, [(n, "ascending") for n in order.column_names]))
+    order = [(n, "ascending") for n in ("key", "commit_time", "commit_seqno", "slice", "copy")]
+    return rows.take(pc.sort_indices(rows, order, null_placement="at_start"))
 
 
 def copies(keys: pa.Array | pa.ChunkedArray) -> np.ndarray:

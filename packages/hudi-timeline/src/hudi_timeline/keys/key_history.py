@@ -36,7 +36,7 @@ from hudi_timeline.reading.merged_query import merged_schema
 from hudi_timeline.reading.point_lookup import Keys, key_texts, may_hold, paths_of
 from hudi_timeline.reading.snapshot_query import START
 from hudi_timeline.timeline.archived_timeline import archived_instants
-from hudi_timeline.timeline.instant import WRITE_ACTIONS
+from hudi_timeline.timeline.instant import WRITE_ACTIONS, Instant
 
 INSERT, UPDATE, DELETE = "i", "u", "d"
 
@@ -115,7 +115,7 @@ class _Telling:
         config = snapshot.config
         logs = snapshot.has_merged_states
         merge_of(snapshot, self.merge, logs=logs)  # what cannot be told is refused before anything is read
-        self._logs = logs
+        self._logs, self._writers = logs, Writers(snapshot)
         self._schema = merged_schema(config, snapshot.schema)
         self._index = BloomIndex(self.wanted) if len(self.wanted) else None
         listed = [p for p in snapshot.listing().files if self.partitions is None or p in self.partitions]
@@ -126,9 +126,8 @@ class _Telling:
         if config.version.has_completion_times:
             instants.sort(key=lambda i: i.completion)
         if self._index is not None:
-            for number, instant in enumerate(instants):
-                after = instants[number + 1].time if number + 1 < len(instants) else None
-                self._commit(number, instant.time, after)
+            for number, (instant, after) in enumerate(zip_longest(instants, instants[1:])):
+                self._commit(number, instant, after.time if after else None)
             self._never_touched()
         return KeyHistory(self._table(), self._complete_from([i.time for i in instants]))
 
@@ -141,16 +140,14 @@ class _Telling:
             return instants[0] if instants else None
         return START
 
-    def _commit(self, number: int, time: str, following: str | None) -> None:
+    def _commit(self, number: int, instant: Instant, following: str | None) -> None:
         """Changes of one commit."""
-        snapshot = self.snapshot
-        instant = next(i for i in snapshot.instants if i.time == time)
-        commit = snapshot.commits.get(instant)
+        commit, time = self.snapshot.commits.get(instant), instant.time
         stats: dict[Group, list[tuple[str, str]]] = {}
         for stat in commit.stats:
             if stat.file_id and stat.path:
                 stats.setdefault((stat.partition, stat.file_id), []).append((stat.path, stat.prev_commit))
-        gone = {(p, i) for p, ids in commit.replaced.items() for i in ids}
+        gone = {*commit.replaced_groups}
         before, after, blind = _Pool(), _Pool(), False
         for group in sorted({*stats, *gone}):
             if self.partitions is not None and group[0] not in self.partitions:
@@ -206,16 +203,10 @@ class _Telling:
 
     def _known(self, partition: str, rows: Rows, one: FileSlice) -> None:
         """Rows of which only their being written is known, by commits before those that are looked at."""
-        writers = self._writers()
         for key, of in rows.items():
             for row in of:
                 time = row.get(COMMIT_TIME) or one.base_instant
-                self._add(key, partition, time, writers.operation(time), None, None, row)
-
-    def _writers(self) -> Writers:
-        if not hasattr(self, "_kept_writers"):
-            self._kept_writers = Writers(self.snapshot)
-        return self._kept_writers
+                self._add(key, partition, time, self._writers.operation(time), None, None, row)
 
     def _changed(
         self, key: str, before: list[tuple[str, Row]], after: list[tuple[str, Row]], time: str, operation: str,
@@ -228,7 +219,7 @@ class _Telling:
             if was is None and blind:
                 # Whether there was a row, and whether this commit wrote the one there is, its time alone can say.
                 written = now[1].get(COMMIT_TIME) or time
-                name = self._writers().operation(written)
+                name = self._writers.operation(written)
                 self._add(key, now[0], written, name, None, None, now[1])
             elif now is None and blind:
                 continue  # it may be in a file that is gone

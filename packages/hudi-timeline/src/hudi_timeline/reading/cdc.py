@@ -19,7 +19,7 @@ import pyarrow as pa
 from hudi_format.errors import ConflictingOptionError, CorruptFileError, MissingFileError, UnsupportedError
 from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_file
 from hudi_format.file_slice.bootstrap import INSTANT as SKELETONS
-from hudi_format.model import BaseFile, FileSlice, LogFile, WriteStat
+from hudi_format.model import BaseFile, FileSlice, LogFile, WriteStat, join_path
 from hudi_timeline.file_system_view.base_files import CommittedBaseFile, Group, check_size, missing_file
 from hudi_timeline.file_system_view.file_slice_history import FileHistory
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
@@ -94,10 +94,6 @@ class ChangesSource(RangeSource):
         end = self.range.end or "the newest commit"
         return f"each change of table {self.snapshot.config.name} after {self.range.begin}, up to {end}"
 
-    @property
-    def instant(self) -> str:
-        return max((i.time for i in self.range.instants), default="")
-
     def plan(self) -> ScanPlan:
         """Changes of the commits, oldest first.
 
@@ -115,7 +111,7 @@ class ChangesSource(RangeSource):
             found = _deletes_first(_of_commit(history, instant, metadata, snapshot.storage.uri), metadata)
             if (
                 not snapshot.config.version.names_logs_by_own_instant
-            ):  # log files that hold blocks of several commits
+            ):  # their files hold blocks of several commits
                 latest = _previous(instant.time)
                 found = [replace(u, before_latest=latest) for u in found]
             units += found
@@ -292,7 +288,7 @@ def _before(
     Raises:
         MissingFileError: it is not there any more.
     """
-    place = f"{group[0]}/{group[1]}" if group[0] else group[1]
+    place = join_path(*group)
     found = (history.replaced if stat is None else history.before)(group, instant.time)
     if stat is None:
         if found is None:
@@ -303,7 +299,7 @@ def _before(
     base = stat.extra.get("baseFile")
     have = None if found is None or found.base_file is None else found.base_file
     if isinstance(base, str) and base and (have is None or have.name != base):
-        raise _gone(CommittedBaseFile(f"{group[0]}/{base}" if group[0] else base, 0, instant.time), uri)
+        raise _gone(CommittedBaseFile(join_path(group[0], base), 0, instant.time), uri)
     if previous and (found is None or found.base_instant < previous):
         raise _gone(CommittedBaseFile(place, 0, previous), uri)
     names = stat.extra.get("logFiles")
@@ -312,9 +308,7 @@ def _before(
         there = {f.name for f in found.log_files} if found is not None else set()
         for name in names:
             if name != mine and not str(name).endswith(".cdc") and name not in there:
-                raise _gone(
-                    CommittedBaseFile(f"{group[0]}/{name}" if group[0] else str(name), 0, instant.time), uri
-                )
+                raise _gone(CommittedBaseFile(join_path(group[0], str(name)), 0, instant.time), uri)
     return found
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Self
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ from hudi_format.errors import HudiError, InvalidOptionError, SchemaError, Unsup
 from hudi_format.schema.arrow import normalize_schema
 from hudi_format.schema.avro import to_avro
 from hudi_format.schema.changes import SchemaChange, schema_changes
-from hudi_format.schema.meta_fields import with_meta, without_meta
+from hudi_format.schema.meta_fields import META_SCHEMA, with_meta
 from hudi_format.schema.schema_versions import SchemaEdit, latest_text, numbered, version_of, without_ids
 from hudi_format.schema.unions import union_columns
 from hudi_format.storage.protocol import Storage
@@ -134,7 +133,7 @@ class AlterBuilder:
         _require_text(column=column)
         wanted = column_type(kind)
         return self._step(
-            f"{column} ({wanted}) added", partial(_add, column=column, kind=wanted, after=after, first=first)
+            f"{column} ({wanted}) added", lambda edit: edit.add(column, wanted, after=after, first=first)
         )
 
     def rename(self, column: str, name: str) -> Self:
@@ -176,16 +175,19 @@ class AlterBuilder:
         )
 
 
-def _add(edit: SchemaEdit, *, column: str, kind: pa.DataType, after: str | None, first: bool) -> None:
-    edit.add(column, kind, after=after, first=first)
-
-
 @dataclass(frozen=True)
 class _Altered:
-    """Columns before and after; `edited` has ids."""
+    """Columns before and after.
+
+    Attributes:
+        edited: with ids, and `meta` columns with theirs.
+        most: the greatest id that any column has or had before.
+    """
 
     before: pa.Schema
     edited: pa.Schema
+    meta: pa.Schema
+    most: int
 
     @property
     def after(self) -> pa.Schema:
@@ -214,12 +216,8 @@ def alter(
     ) as transaction:  # fmt: skip
         snapshot = transaction.snapshot
         altered = _altered(snapshot, steps)
-        history = load_history(snapshot)
-        wanted = version_of(
-            pa.schema([*_numbered_meta(snapshot), *altered.edited]),
-            number_of(transaction.instant),
-            max(history.most, first_version(snapshot).most if not history else -1),
-        )
+        columns = pa.schema([*altered.meta, *altered.edited])
+        wanted = version_of(columns, number_of(transaction.instant), altered.most)
         transaction.inflight({})
         transaction.commit(
             (),
@@ -232,13 +230,6 @@ def alter(
         "engines that go by names have null where older files have a column under another one",
     )
     return AlterResult(transaction.instant, texts, altered.after, warnings=(*transaction.warnings, *by_id))
-
-
-def _numbered_meta(snapshot: TableSnapshot) -> pa.Schema:
-    history = load_history(snapshot)
-    version = history.versions[-1] if history else first_version(snapshot)
-    whole = numbered(with_meta(snapshot.stored_schema or pa.schema([])), version)
-    return pa.schema([f for f in whole if f.name not in without_meta(whole).names])
 
 
 def _altered(snapshot: TableSnapshot, steps: list[tuple[str, Callable[[SchemaEdit], None]]]) -> _Altered:
@@ -293,7 +284,8 @@ def _altered(snapshot: TableSnapshot, steps: list[tuple[str, Callable[[SchemaEdi
         version_of(edit.schema, 0, 0)
     except HudiError as e:
         raise e.at(table=storage.uri) from None
-    return _Altered(before, edit.schema)
+    meta = numbered(META_SCHEMA, version)
+    return _Altered(before, edit.schema, meta, max(history.most, version.most))
 
 
 def alter_of(storage: Storage, options: Mapping[str, str]) -> AlterBuilder:

@@ -44,7 +44,7 @@ log = logging.getLogger("hudi")
 _SHORT = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 
 
-def type_named(text: str) -> str:
+def _type_named(text: str) -> str:
     """Table type as options have it, of its name or short name in any case.
 
     Raises:
@@ -83,19 +83,9 @@ def create_table(
     given = as_options(options)
     storage = open_storage(uri, storage_options, options=given)
     given = without_hadoop_options(given)
-    keys, partitions, ordering = names_in(record_keys), names_in(partition_fields), names_in(ordering_fields)
-    named: dict[str, str] = {}
-    for key, fields in (
-        (table_options.RECORD_KEY, keys),  # none: keys are made up
-        (table_options.PARTITION, partitions),
-        (table_options.PRECOMBINE, ordering),
-    ):
-        if fields:
-            named[key] = ",".join(fields)
-    if name is not None:
-        named[table_options.TABLE_NAME] = name
-    if table_type is not None:
-        named[table_options.TABLE_TYPE] = type_named(table_type)
+    keys, partitions, ordering = (_names_in(f) for f in (record_keys, partition_fields, ordering_fields))
+    # None: keys are made up.
+    named = named_options(keys or None, partitions or None, ordering or None, name, table_type)
     merged = with_arguments(named, given, storage)
     unnamed = text_of(merged, table_options.TABLE_NAME) is None
     if unnamed:
@@ -214,7 +204,28 @@ def _check_same(
     return snapshot.config
 
 
-def names_in(given: str | Iterable[str]) -> list[str]:
+def named_options(
+    key: str | Iterable[str] | None,
+    partition: str | Iterable[str] | None,
+    ordering: str | Iterable[str] | None,
+    name: str | None,
+    table_type: str | None,
+) -> dict[str, str]:
+    """Options of a table that were given as arguments, which are None otherwise."""
+    columns = (
+        (table_options.RECORD_KEY, key),
+        (table_options.PARTITION, partition),
+        (table_options.PRECOMBINE, ordering),
+    )
+    named: dict[str, str] = {option: ",".join(_names_in(of)) for option, of in columns if of is not None}
+    if name is not None:
+        named[table_options.TABLE_NAME] = name
+    if table_type is not None:
+        named[table_options.TABLE_TYPE] = _type_named(table_type)
+    return named
+
+
+def _names_in(given: str | Iterable[str]) -> list[str]:
     """Names of columns; one text has one name, or several with commas, as in options."""
     if isinstance(given, str):
         return [name.strip() for name in given.split(",") if name.strip()]
