@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hudi_format.arrow.filter_conditions import paired
 from hudi_format.errors import InvalidOptionError, MissingColumnError, SchemaError
 from hudi_timeline import HudiTable
-from hudi_timeline.reading.filters import conditions, make_predicate, parse
+from hudi_timeline.reading.filters import conditions, make_predicate
 
 ROWS = pa.table(
     {
@@ -137,7 +137,7 @@ def test_long_and_deep_filters_work_or_are_refused():
 )
 def test_what_cannot_be_read_is_named_with_its_place(text, words, offset):
     with pytest.raises(InvalidOptionError) as e:
-        parse(text, ROWS.schema)
+        make_predicate(text, ROWS.schema)
     assert words in str(e.value)
     assert e.value.details["offset"] == offset
 
@@ -208,13 +208,13 @@ def test_filters_agree_with_sqlite(text):
             "b": pa.array([b for _, b in VALUES], pa.string()),
         }
     )
-    assert table.filter(parse(text, table.schema)).column("n").to_pylist() == want
+    assert table.filter(make_predicate(text, table.schema).expression).column("n").to_pylist() == want
 
 
 @given(st.text(max_size=40))
 def test_any_text_is_a_filter_or_a_typed_error(text):
     try:
-        parse(text, ROWS.schema)
+        make_predicate(text, ROWS.schema)
     except (InvalidOptionError, MissingColumnError):
         return
 

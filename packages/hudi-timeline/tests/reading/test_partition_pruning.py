@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_timeline.file_system_view.partition_values import partition_columns
-from hudi_timeline.reading.filters import make_predicate, parse
+from hudi_timeline.reading.filters import make_predicate
 from hudi_timeline.reading.partition_pruning import PartitionPruner
 from hudi_timeline.table_config import TableConfig
 
@@ -80,7 +80,7 @@ def test_a_hive_style_value_may_go_on_in_the_next_folder():
     config = TableConfig({"hoodie.table.partition.fields": "city,n", **hive})
     encoded = TableConfig({**config.properties, "hoodie.datasource.write.partitionpath.urlencode": "true"})
     columns = partition_columns(config, SCHEMA, from_path=True)
-    filter = parse("city = 'a/b'", SCHEMA)
+    filter = make_predicate("city = 'a/b'", SCHEMA).expression
     assert PartitionPruner(filter, SCHEMA, config, columns).keep_below(["city=a"]) == [True]
     assert PartitionPruner(filter, SCHEMA, encoded, columns).keep_below(["city=a", "other"]) == [False, True]
 
@@ -134,10 +134,14 @@ def test_levels_of_several_fields_hold_no_partitions_unless_values_may_go_on():
     }
     columns = partition_columns(TableConfig(config), SCHEMA, from_path=True)
     paths = ["n=1/city=a", "n=2/city=a", "n=2/city=b", "n=2/x/city=a"]
-    hive = PartitionPruner(parse("city = 'a/b' and n = 2", SCHEMA), SCHEMA, TableConfig(config), columns)
+    hive = PartitionPruner(
+        make_predicate("city = 'a/b' and n = 2", SCHEMA).expression, SCHEMA, TableConfig(config), columns
+    )
     assert list(hive.keep_inside(paths)) == [False, True, False, True]
     encoded = {**config, "hoodie.datasource.write.partitionpath.urlencode": "true"}
-    hive = PartitionPruner(parse("city = 'a/b'", SCHEMA), SCHEMA, TableConfig(encoded), columns)
+    hive = PartitionPruner(
+        make_predicate("city = 'a/b'", SCHEMA).expression, SCHEMA, TableConfig(encoded), columns
+    )
     assert list(hive.keep_inside(paths)) == [False] * 4
 
 

@@ -23,7 +23,7 @@ def filter_columns(text: str, schema: pa.Schema) -> Column:
     """The condition of a filter's text; true for the rows to keep.
 
     Raises:
-        HudiError: as `hudi_timeline.reading.filters.parse`.
+        HudiError: as `hudi_timeline.reading.filters.conditions`.
     """
     make = SparkConditions()
     return make.joined(conditions(text, schema, make), conjunction=True)

@@ -48,7 +48,7 @@ def make_predicate(filter: Condition, schema: pa.Schema) -> Predicate:
         TypeError: neither text nor a pyarrow expression.
     """
     if isinstance(filter, str):
-        parts, text = parse_parts(filter, schema), filter
+        parts, text = conditions(filter, schema, ArrowConditions()), filter
         expression = _all(parts)
     elif isinstance(filter, pc.Expression):
         parts, expression, text = [filter], filter, str(filter)
@@ -209,23 +209,13 @@ class _Literal:
 _Node = Callable[[bool], E]
 
 
-def parse(text: str, schema: pa.Schema) -> pc.Expression:
-    """The expression of a filter text.
+def conditions(text: str, schema: pa.Schema, make: Conditions[E]) -> list[E]:
+    """Conditions joined by AND in a filter text, in the language of `make`.
 
     Raises:
         InvalidOptionError: with the place at fault; `details["offset"]` counts characters from 0.
         MissingColumnError: see `make_predicate`.
     """
-    return _all(parse_parts(text, schema))
-
-
-def parse_parts(text: str, schema: pa.Schema) -> list[pc.Expression]:
-    """Expressions joined by AND in a filter text; errors as `parse`."""
-    return conditions(text, schema, ArrowConditions())
-
-
-def conditions(text: str, schema: pa.Schema, make: Conditions[E]) -> list[E]:
-    """Conditions joined by AND in a filter text, in the language of `make`; errors as `parse`."""
     try:
         return [node(False) for node in _Parser(text, schema, make).whole()]
     except RecursionError:

@@ -152,15 +152,13 @@ def resize(
     if mode == SCHEDULE:
         instant, found = schedule_resize(context, config, planned, dry_run=dry_run)
         return ResizeResult(instant, found, warnings=found.skipped, seconds=time.monotonic() - began)
-    if mode == EXECUTE:
-        found = look_into(context)
-        executed = {} if dry_run else execute_pending(context, config, complete)
-        files = tuple(s for of in executed.values() for s in of)
-        return ResizeResult(
-            "", found, tuple(executed), files, tuple(context.warnings), time.monotonic() - began
-        )
+    seen = look_into(context) if mode == EXECUTE else None
     executed = {} if dry_run else execute_pending(context, config, complete)
     files = tuple(s for of in executed.values() for s in of)
+    if seen is not None:
+        return ResizeResult(
+            "", seen, tuple(executed), files, tuple(context.warnings), time.monotonic() - began
+        )
 
     def one_try(lost: int) -> ResizeResult:
         done = _in_one(context, config, planned, plan, complete, dry_run=dry_run, lost=lost)
