@@ -36,7 +36,6 @@ from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import COMMIT_SEQNO, COMMIT_TIME, META_COLUMNS, RECORD_KEY
 from hudi_format.storage.parallel import side_by_side
 from hudi_index.bloom.key_observer import observer_of
-from hudi_timeline import feature_gate
 from hudi_timeline.concurrency import markers
 from hudi_timeline.concurrency.marked_files import confirm_marked, start_marked
 from hudi_timeline.concurrency.running_call import RunningCall
@@ -100,10 +99,7 @@ def deduplicate(
     kind = _kind(kind)
     config = parse_compaction_options(context.options.raw)
     # Before anything is announced: a table whose base files are not to be written, or that has no such partition.
-    snapshot = context.look()
-    feature_gate.check_service(
-        context.storage, snapshot.config, snapshot.timeline, context.options, also=HARMED
-    )
+    snapshot = context.looked(also=HARMED)
     choose = partial(_Choice.of, partitions=partitions, kind=kind, config=config, across=across_partitions)
     if dry_run:
         return choose(snapshot).result()

@@ -45,7 +45,15 @@ from hudi_timeline.metadata_table.deltacommit import GroupChange
 from hudi_timeline.metadata_table.file_indexes import unlisted_note
 from hudi_timeline.metadata_table.initialisation import initialise, no_place
 from hudi_timeline.metadata_table.own_table import open_own, own_if_there
-from hudi_timeline.services.table_service import BOTH, EXECUTE, SCHEDULE, ServiceContext, check_mode
+from hudi_timeline.services.table_service import (
+    BOTH,
+    EXECUTE,
+    SCHEDULE,
+    WHILE_RESTORING,
+    WITH_INDEXES,
+    ServiceContext,
+    check_mode,
+)
 from hudi_timeline.table_config import METADATA_PARTITIONS_INFLIGHT
 from hudi_timeline.timeline.action_metadata import IndexedPartition, IndexMetadata, IndexPlan, render_action
 from hudi_timeline.timeline.index_builds import IndexBuild, begun_plan, pending_builds
@@ -210,29 +218,15 @@ def _schedule(
         return "", (), ()
     storage = context.storage
     if dry_run:
-        snapshot = context.look()
-        return "", _missing(snapshot, partitions, pending_builds(storage, snapshot.timeline)), ()
+        return "", _missing(context.look(), partitions), ()
     with context.locked() as snapshot:
-        builds = pending_builds(storage, snapshot.timeline)
-        planned = _missing(snapshot, partitions, builds)
+        planned = _missing(snapshot, partitions)
         made: tuple[str, ...] = ()
         if FILES not in snapshot.config.metadata_partitions:
             snapshot, made = _with_listing(context, snapshot), (FILES,)
         planned = tuple(p for p in planned if p != FILES)
-        half = [p for p in planned if p in snapshot.config.metadata_partitions_inflight]
-        if half:
-            raise UnsupportedError(
-                f"another program has left {', '.join(half)} half built, and may be at it",
-                table=storage.uri,
-                remedy=f"drop it first: `hudi index drop PATH {' '.join(half)}`.",
-            )
         if not planned:
             return "", (), made
-        if not snapshot.config.populate_meta_fields and _RECORD_INDEX in planned:
-            raise UnsupportedError(
-                "a table with virtual keys has no record index", table=storage.uri,
-                remedy="leave record_index out.",
-            )  # fmt: skip
         up_to = _contiguous(snapshot)
         plan = IndexPlan(tuple(IndexedPartition(p, up_to) for p in planned))
         context.check_lock()
@@ -242,12 +236,28 @@ def _schedule(
     return instant, planned, made
 
 
-def _missing(
-    snapshot: TableSnapshot, partitions: Sequence[str], builds: Sequence[IndexBuild]
-) -> tuple[str, ...]:
-    """Those of the partitions that are neither complete nor planned, in the order in which they are made."""
-    there = {*snapshot.config.metadata_partitions, *(p for b in builds for p in b.partitions)}
-    return tuple(p for p in KEPT if p in partitions and p not in there)
+def _missing(snapshot: TableSnapshot, partitions: Sequence[str]) -> tuple[str, ...]:
+    """Those of the partitions that are neither complete nor planned, in the order in which they are made.
+
+    Raises UnsupportedError.
+    """
+    config = snapshot.config
+    builds = pending_builds(snapshot.storage, snapshot.timeline)
+    there = {*config.metadata_partitions, *(p for b in builds for p in b.partitions)}
+    missing = tuple(p for p in KEPT if p in partitions and p not in there)
+    half = [p for p in missing if p in config.metadata_partitions_inflight]
+    if half and FILES in config.metadata_partitions:  # else it goes when the listing is made
+        raise UnsupportedError(
+            f"another program has left {', '.join(half)} half built, and may be at it",
+            table=snapshot.storage.uri,
+            remedy=f"drop it first: `hudi index drop PATH {' '.join(half)}`.",
+        )
+    if not config.populate_meta_fields and _RECORD_INDEX in missing:
+        raise UnsupportedError(
+            "a table with virtual keys has no record index", table=snapshot.storage.uri,
+            remedy="leave record_index out.",
+        )  # fmt: skip
+    return missing
 
 
 def _contiguous(snapshot: TableSnapshot) -> str:
@@ -386,9 +396,8 @@ def _begin(
         beat = context.heartbeat_at(build.time, call)
         try:
             snapshot = _without_begun(context, snapshot, build)
-            todo = [
-                p for p in build.partitions if p in counts and p not in snapshot.config.metadata_partitions
-            ]
+            there = snapshot.config.metadata_partitions
+            todo = [p for p in build.partitions if p in counts and p not in there]
             made_at = {p: index_build.make_groups(snapshot, p, counts[p]) for p in todo}
             context.check_lock()
             data = render_action(begun_plan(build.plan, made_at))
@@ -484,13 +493,8 @@ def _withdraw(context: ServiceContext, build: IndexBuild) -> None:
 
 
 def _give_back(
-    context: ServiceContext,
-    build: IndexBuild,
-    beat: Heartbeat | None,
-    error: BaseException,
-    *,
-    withdraw: bool,
-) -> None:
+    context: ServiceContext, build: IndexBuild, beat: Heartbeat | None, error: BaseException, *, withdraw: bool
+) -> None:  # fmt: skip
     """Take a failed execution back to its plan; what cannot be done now is left to the next one.
 
     Args:
@@ -503,7 +507,7 @@ def _give_back(
         return
     log.info("%s: the build %s is taken back: %r", storage.uri, time, error)
     try:
-        with context.locked(while_restoring=True, keep_metadata=True) as snapshot:
+        with context.locked(allowed=WHILE_RESTORING, keep_metadata=True) as snapshot:
             if beat is not None:
                 beat.check()  # else what is there is another execution's
             if any(i.time == time and i.completed for i in snapshot.timeline.of(INDEXING)):
@@ -551,10 +555,10 @@ def drop_index(
     storage = context.storage
     partitions = (partitions,) if isinstance(partitions, str) else partitions
     if dry_run:
-        snapshot = context.look()
+        snapshot = context.looked(allowed=WITH_INDEXES)
         dropped, builds = _to_drop(context, snapshot, partitions)
         return IndexDropResult(dropped, tuple(b.time for b in builds))
-    with context.locked(allowed=("metadata table indexes",), keep_metadata=True) as snapshot:
+    with context.locked(allowed=WITH_INDEXES, keep_metadata=True) as snapshot:
         dropped, builds = _to_drop(context, snapshot, partitions)
         for build in builds:
             refuse_alive(storage, build.instant, context.options)

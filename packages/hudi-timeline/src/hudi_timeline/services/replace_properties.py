@@ -19,7 +19,7 @@ from hudi_timeline.file_system_view.file_slices import merged_slices
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import describe
 from hudi_timeline.options.file_options import BUCKET_ENGINE, HASH_FIELDS, NUM_BUCKETS
-from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.services.table_service import WITH_INDEXES, ServiceContext
 from hudi_timeline.timeline.instant import COMPACTION, DELTA_COMMIT, LOG_COMPACTION
 
 COPY_ON_WRITE, MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
@@ -103,8 +103,8 @@ def overwrite_properties(
     if not isinstance(new, Mapping):
         raise TypeError(f"properties must be a mapping of texts, not {type(new).__name__}: {new!r:.80}")
     if dry_run:
-        return _check(context, context.look(), new, force)
-    with context.locked(keep_metadata=True, allowed={"metadata table indexes"}) as snapshot:
+        return _check(context, context.looked(allowed=WITH_INDEXES), new, force)
+    with context.locked(keep_metadata=True, allowed=WITH_INDEXES) as snapshot:
         change = _check(context, snapshot, new, force)
         if change.changes:
             gone = [k for k, (_, after) in change.changes.items() if after is None]

@@ -33,7 +33,7 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_table.initialisation import can_initialise, initialise
 from hudi_timeline.services.pending_cleans import paths_of, take_back
 from hudi_timeline.services.savepoints import commit_of, completed_commit
-from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.services.table_service import WHILE_RESTORING, ServiceContext
 from hudi_timeline.timeline.action_metadata import (
     InstantName,
     RestoreMetadata,
@@ -122,7 +122,7 @@ def restore(
     began = time.monotonic()
     storage = context.storage
     if dry_run:
-        snapshot = context.look()
+        snapshot = context.looked(allowed=WHILE_RESTORING)
         to = commit_of(snapshot, to)
         timeline, (undone, _) = snapshot.timeline, _plan(context, snapshot, to)
         warnings = _out_of_order(context, timeline, undone, to)
@@ -132,7 +132,7 @@ def restore(
         beyond = _archived_files(timeline, to, listed)
         files = _files(plans, beyond)
         return RestoreResult(to, times, seconds=time.monotonic() - began, warnings=warnings, files=files)
-    with context.locked(while_restoring=True) as snapshot:
+    with context.locked(allowed=WHILE_RESTORING) as snapshot:
         to = commit_of(snapshot, to)
         marked, beating = markers.list_instants(storage), heartbeat.list_instants(storage)
         undone, needed = _plan(context, snapshot, to)

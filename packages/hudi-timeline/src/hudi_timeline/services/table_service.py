@@ -33,6 +33,11 @@ from hudi_timeline.transaction import orphans
 # What a service of two steps does: plan, execute what is planned, or both.
 SCHEDULE, EXECUTE, BOTH = MODES = ("schedule", "execute", "schedule_and_execute")
 
+WHILE_RESTORING = ("pending restore",)
+"""Features of the gate that are allowed to what goes on although a restore is not finished."""
+WITH_INDEXES = ("metadata table indexes",)
+"""And to what leaves the metadata table as it is, or drops indexes."""
+
 
 def check_mode(mode: str) -> None:
     """Refuse a mode that services of two steps do not have.
@@ -99,8 +104,7 @@ class ServiceContext:
         """
         context = cls(storage, parse_transaction_options(options))
         if dry_run:
-            context._seen = context.look()
-            feature_gate.check_service(storage, context.table, context._seen.timeline, context.options)
+            context._seen = context.looked()
         return context
 
     def service_config(self) -> ServiceConfig:
@@ -156,6 +160,20 @@ class ServiceContext:
         """Current snapshot; for a dry run, the one that passed its checks."""
         return self._seen or load_snapshot(self.storage, self.table)
 
+    def looked(self, *, allowed: Collection[str] = (), also: Collection[str] = ()) -> TableSnapshot:
+        """Current snapshot for a dry run, refused where the run would be; arguments as of `locked`."""
+        snapshot = self.look()
+        self.check(snapshot, allowed=allowed, also=also)
+        return snapshot
+
+    def check(
+        self, snapshot: TableSnapshot, *, allowed: Collection[str] = (), also: Collection[str] = ()
+    ) -> None:
+        """Refuse a table that the service would harm; arguments as of `locked`."""
+        feature_gate.check_service(
+            self.storage, snapshot.config, snapshot.timeline, self.options, allowed=allowed, also=also
+        )
+
     def forget(self) -> None:
         """Let the next look be at what the table is then."""
         self._seen = None
@@ -164,7 +182,6 @@ class ServiceContext:
     def locked(
         self,
         *,
-        while_restoring: bool = False,
         allowed: Collection[str] = (),
         also: Collection[str] = (),
         keep_metadata: bool = False,
@@ -174,8 +191,7 @@ class ServiceContext:
         What a change would harm is refused, and a metadata table that would not be kept up to date is taken away.
 
         Args:
-            while_restoring: also where a restore is not finished.
-            allowed: features of the gate that this change is made for.
+            allowed: features of the gate that this change is made for, or WHILE_RESTORING.
             also: further features of the gate that it would harm.
             keep_metadata: files stay as they are, so that the metadata table stays right.
 
@@ -186,13 +202,9 @@ class ServiceContext:
             table_config.recover(self.storage)
             self.table = table_config.load(self.storage)
             snapshot = load_snapshot(self.storage, self.table)
-            timeline = snapshot.timeline
-            handled = {*allowed, "pending restore"} if while_restoring else allowed
-            feature_gate.check_service(
-                self.storage, self.table, timeline, self.options, allowed=handled, also=also
-            )
+            self.check(snapshot, allowed=allowed, also=also)
             if not keep_metadata:
-                self.settle_metadata_table(snapshot, is_gone=timeline.lacks("metadata"))
+                self.settle_metadata_table(snapshot, is_gone=snapshot.timeline.lacks("metadata"))
             yield replace(snapshot, config=self.table)
 
     def check_lock(self) -> None:

@@ -23,7 +23,7 @@ from hudi_timeline.concurrency.locks.provider import verify_held
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.listing import walk
 from hudi_timeline.file_system_view.snapshot import load_snapshot
-from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.services.table_service import WITH_INDEXES, ServiceContext
 from hudi_timeline.table_config import (
     BACKUP_FILE,
     METADATA_PARTITIONS,
@@ -85,19 +85,16 @@ def change_version(
             table=context.storage.uri,
             remedy=f"`hudi {other} PATH`, or {other}() of the table, is the other way.",
         )
+    allowed = (f"table version {before}", *WITH_INDEXES)
     if before == to:
         if not dry_run and context.storage.info(BACKUP_FILE) is not None:
-            with context.locked(
-                keep_metadata=True, allowed={f"table version {to}", "metadata table indexes"}
-            ):
+            with context.locked(keep_metadata=True, allowed=allowed):
                 pass  # taking the lock tidies up after a process that died behind the last step
         return UpgradeResult(before, to, ())
     if dry_run:
-        timeline = context.look().timeline
+        timeline = context.looked(allowed=allowed).timeline
         return UpgradeResult(before, to, tuple(words for words in _describe(context, timeline, to)))
-    with context.locked(
-        allowed={f"table version {before}", "metadata table indexes"}, keep_metadata=True
-    ) as snapshot:
+    with context.locked(allowed=allowed, keep_metadata=True) as snapshot:
         storage, timeline = context.storage, snapshot.timeline
         steps = tuple(_describe(context, timeline, to))
         dead = _failed_writes(context, timeline)

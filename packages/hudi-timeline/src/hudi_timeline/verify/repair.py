@@ -23,7 +23,7 @@ from hudi_timeline.concurrency.locks.select import lock_of
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.metadata_config import FOLDER
 from hudi_timeline.options.transaction_config import parse_transaction_options
-from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.services.table_service import WITH_INDEXES, ServiceContext
 from hudi_timeline.timeline.instant import format_instant
 from hudi_timeline.verify.check_keys import ScanOf
 from hudi_timeline.verify.findings import KINDS, Finding
@@ -114,8 +114,8 @@ def repair_by_name(context: ServiceContext, name: str, *, dry_run: bool = False)
     """
     plan = TABLE_REPAIRS[name]
     if dry_run:
-        return tuple(plan(context.look()))
-    with context.locked(keep_metadata=True, allowed={"metadata table indexes"}) as snapshot:
+        return tuple(plan(context.looked(allowed=WITH_INDEXES)))
+    with context.locked(keep_metadata=True, allowed=WITH_INDEXES) as snapshot:
         steps = tuple(plan(snapshot))
         for step in steps:
             apply(context.storage, step, "")

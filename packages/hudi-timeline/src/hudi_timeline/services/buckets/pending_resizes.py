@@ -48,9 +48,7 @@ def check_resize(context: ServiceContext, snapshot: TableSnapshot) -> None:
         CLUSTER,
         read=snapshot.commits.get,
     )
-    feature_gate.check_service(
-        snapshot.storage, snapshot.config, snapshot.timeline, context.options, also=("schema on read",)
-    )  # fmt: skip
+    context.check(snapshot, also=("schema on read",))
 
 
 def schedule_resize(
@@ -66,7 +64,9 @@ def schedule_resize(
         UnsupportedError: the buckets are none of rings; or a write is pending, which goes by the rings of before.
     """
     if dry_run:
-        return "", _refuse_others(planned(context.look()), context.storage.uri)
+        snapshot = context.look()
+        check_resize(context, snapshot)
+        return "", _refuse_others(planned(snapshot), context.storage.uri)
     storage = context.storage
     with context.locked(keep_metadata=True) as snapshot:
         check_resize(context, snapshot)
@@ -107,7 +107,10 @@ def look_into(context: ServiceContext) -> ResizePlan:
     """The pending resizes as one plan; errors as `read_resize`."""
     snapshot = context.look()
     index = table_index(snapshot)
-    plans = [read_resize(snapshot, i) for i in pending_clusterings(snapshot.storage, snapshot.timeline)]
+    pending = pending_clusterings(snapshot.storage, snapshot.timeline)
+    if pending:
+        context.check(snapshot, also=BY_NAME)
+    plans = [read_resize(snapshot, i) for i in pending]
     return ResizePlan(
         index,
         index,

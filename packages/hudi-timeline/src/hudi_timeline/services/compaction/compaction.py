@@ -194,6 +194,8 @@ def look_into(context: ServiceContext, instant: str | None, config: CompactionCo
     if instant is not None:
         pending = (find_pending(snapshot.timeline, instant, table=snapshot.storage.uri),)
     operations: list[CompactionOperation] = []
+    if pending:
+        context.check(snapshot, also=HARMED)
     for one in pending:
         found = read_pending(snapshot.storage, one)
         make_tasks(snapshot, one.time, executable_slices(snapshot, found), config)
@@ -219,7 +221,7 @@ def schedule(
     refuse_copy_on_write(context)
     config = config or parse_compaction_options(context.options.raw)
     if dry_run:
-        snapshot = context.look()
+        snapshot = context.looked(also=HARMED)
         skipped = _skips(snapshot, config, only_if_due, context.clock(now))
         found = CompactionPlan() if skipped else plan or _plan(snapshot, config, context.clock(now))
         return ScheduleResult("", found, skipped or _nothing(found))

@@ -142,7 +142,7 @@ def log_compact(
     elif mode != SCHEDULE:
         executed = {} if dry_run else _execute_pending(context, instant, config, run)
     if mode != EXECUTE and dry_run:
-        plan, skipped = _planned(context.look(), config)
+        plan, skipped = _planned(context.looked(also=HARMED), config)
     elif mode != EXECUTE:
         with context.standing(first=_has_precedence(context, config)) as standing:
             scheduled, plan, skipped = waited_for(lambda: _schedule(context, config, now, standing), 0)
@@ -251,6 +251,8 @@ def _look_into(context: ServiceContext, instant: str | None) -> tuple[Compaction
         uri = snapshot.storage.uri
         found = (find_pending(snapshot.timeline, instant, table=uri, action=LOG_COMPACTION),)
     operations: list[CompactionOperation] = []
+    if found:
+        context.check(snapshot, also=HARMED)
     for one in found:
         pending = read_pending(snapshot.storage, one)
         operations += [o for o, _ in _fitting(snapshot, pending.plan.operations, one.time)]

@@ -23,7 +23,7 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_table.mirror import mirror_write
 from hudi_timeline.services.compaction.pending_plans import PendingPlan, read_pending
 from hudi_timeline.services.compaction.slice_tasks import Runner, Task, stored_schema_text
-from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.services.table_service import WHILE_RESTORING, ServiceContext
 from hudi_timeline.timeline.commit_metadata import COMPACT, LOG_COMPACT, SCHEMA_KEY, CommitMetadata
 from hudi_timeline.timeline.instant import (
     COMMIT,
@@ -293,7 +293,7 @@ def _give_back(context: ServiceContext, begun: PlanExecution, error: BaseExcepti
         return
     log.info("%s: %s %s is rolled back: %r", storage.uri, kind.name, time, error)
     try:
-        with context.locked(while_restoring=True, keep_metadata=True) as snapshot:
+        with context.locked(allowed=WHILE_RESTORING, keep_metadata=True) as snapshot:
             now = next((i for i in snapshot.timeline.instants if i.time == time), None)
             beat.check()  # else the files at this instant are another execution's
             if now is not None and now.completed:
