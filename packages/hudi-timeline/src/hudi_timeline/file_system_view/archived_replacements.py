@@ -197,7 +197,7 @@ def _read(snapshot: TableSnapshot, entry: FileInfo) -> Replacements:
     if found is None:
         path = f"{archive_folder(snapshot.config)}/{entry.name}"
         found = known[key] = tuple(
-            (time, frozenset((p, i) for p, ids in did.replaced.items() for i in ids))
+            (time, did.replaced_groups)
             for time, did in replacements_in(snapshot.storage, snapshot.config, path)
         )
     return found

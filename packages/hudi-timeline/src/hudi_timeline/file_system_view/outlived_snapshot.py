@@ -208,7 +208,7 @@ def replaced_in_archive(snapshot: TableSnapshot) -> dict[Group, str]:
     found: dict[Group, str] = {}
     for instant, did in archived_actions(storage, snapshot.config, frozenset({REPLACE_COMMIT})):
         if isinstance(did, CommitMetadata) and _counts(snapshot, instant.time):
-            found.update(((p, file_id), instant.time) for p, ids in did.replaced.items() for file_id in ids)
+            found.update(dict.fromkeys(did.replaced_groups, instant.time))
     return found
 
 

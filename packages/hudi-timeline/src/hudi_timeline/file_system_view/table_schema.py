@@ -24,7 +24,6 @@ from hudi_format.storage.stable_reads import read_whole
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.table_options import SCHEMA_ON_READ
 from hudi_timeline.table_config import META_FOLDER
-from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL
 from hudi_timeline.timeline.commit_files import HISTORY_KEY as LATEST_SCHEMA
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import Instant
@@ -75,7 +74,7 @@ def _latest(snapshot: TableSnapshot) -> tuple[str, Instant | None]:
 
     Of a time before the active timeline, or behind a savepoint, the archive has it, as of `latest_schema`.
     """
-    newest = _newest_active(snapshot)
+    newest = newest_active(snapshot)
     since = "" if newest is None else newest[0].time
     if snapshot.may_be_archived_since(since) and history_file(snapshot):
         newest = snapshot.archived_schema(since) or newest
@@ -93,11 +92,11 @@ def _latest(snapshot: TableSnapshot) -> tuple[str, Instant | None]:
     return text, instant if text else None
 
 
-def _newest_active(snapshot: TableSnapshot) -> tuple[Instant, CommitMetadata] | None:
+def newest_active(snapshot: TableSnapshot) -> tuple[Instant, CommitMetadata] | None:
     """Newest commit of the active timeline that has a schema, and its metadata."""
     for instant in reversed(snapshot.instants):
         metadata = snapshot.commits.get(instant)
-        if metadata.operation not in SCHEMA_NEUTRAL and metadata.schema_text:
+        if metadata.table_schema_text:
             return instant, metadata
     return None
 
@@ -289,7 +288,7 @@ def refuse_unwritable(snapshot: TableSnapshot) -> None:
 
 def _newest_schema(snapshot: TableSnapshot) -> tuple[str | None, str, str]:
     """Text of the snapshot's newest schema, with its instant and file."""
-    newest = _newest_active(snapshot)
+    newest = newest_active(snapshot)
     newest = snapshot.archived_schema("" if newest is None else newest[0].time) or newest
     if newest is None:
         return snapshot.config.create_schema or None, "", ""

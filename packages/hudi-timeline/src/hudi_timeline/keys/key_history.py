@@ -147,7 +147,7 @@ class _Telling:
         for stat in commit.stats:
             if stat.file_id and stat.path:
                 stats.setdefault((stat.partition, stat.file_id), []).append((stat.path, stat.prev_commit))
-        gone = {*commit.replaced_groups}
+        gone = commit.replaced_groups
         before, after, blind = _Pool(), _Pool(), False
         for group in sorted({*stats, *gone}):
             if self.partitions is not None and group[0] not in self.partitions:

@@ -40,7 +40,7 @@ from hudi_timeline.timeline.action_metadata import (
     parse_action,
     render_action,
 )
-from hudi_timeline.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
+from hudi_timeline.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, by_partition
 from hudi_timeline.timeline.instant import (
     COMPLETED,
     DELTA_COMMIT,
@@ -133,13 +133,8 @@ def complete(
     Args:
         again: in the place of what it was completed with.
     """
-    by_partition: dict[str, list[WriteStat]] = {}
-    for stat in stats:
-        by_partition.setdefault(stat.partition, []).append(stat)
     content = CommitMetadata(
-        {p: tuple(of) for p, of in by_partition.items()},
-        extra={SCHEMA_KEY: record_schema()},
-        operation=operation,
+        by_partition(stats), extra={SCHEMA_KEY: record_schema()}, operation=operation
     ).to_json()
     path = instant_path(own.snapshot.config, instant, DELTA_COMMIT, COMPLETED)
     if again:

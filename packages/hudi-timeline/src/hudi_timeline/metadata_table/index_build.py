@@ -279,9 +279,7 @@ def _missed_keys(
     """Keys of the file groups that writes touched, as they are now, and those that are gone from them."""
     touched: set[tuple[str, str]] = set()
     for instant in missed:
-        commit = now.commits.get(instant)
-        touched |= {(s.partition, s.file_id) for s in commit.stats}
-        touched |= commit.replaced_groups
+        touched |= now.commits.get(instant).file_groups()
     if not touched:
         return {}, ""
     slices = [

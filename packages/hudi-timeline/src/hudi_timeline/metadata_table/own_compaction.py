@@ -47,7 +47,7 @@ from hudi_timeline.timeline.action_metadata import (
     render_action,
 )
 from hudi_timeline.timeline.active_timeline import Timeline
-from hudi_timeline.timeline.commit_metadata import COMPACT, SCHEMA_KEY, CommitMetadata
+from hudi_timeline.timeline.commit_metadata import COMPACT, SCHEMA_KEY, CommitMetadata, by_partition
 from hudi_timeline.timeline.instant import (
     CLEAN,
     COMMIT,
@@ -118,12 +118,9 @@ def _execute(own: OwnTable, instant: str, partitions: Collection[str]) -> None:
     # What is missing would stay so.
     refuse_shortened(parts, committed_logs(own.snapshot)[0], table=storage.uri)
     made = (_merge(own, part, instant) for part in parts)
-    stats = [stat for stat in made if stat is not None]
-    by_partition: dict[str, tuple[WriteStat, ...]] = {}
-    for stat in stats:
-        by_partition[stat.partition] = (*by_partition.get(stat.partition, ()), stat)
+    stats = by_partition(stat for stat in made if stat is not None)
     content = CommitMetadata(
-        by_partition, extra={SCHEMA_KEY: record_schema()}, operation=COMPACT, compacted=True
+        stats, extra={SCHEMA_KEY: record_schema()}, operation=COMPACT, compacted=True
     ).to_json()
     create_or_same(storage, instant_path(config, instant, COMMIT, COMPLETED), content)
     markers.delete(storage, instant)

@@ -78,9 +78,6 @@ HFILE = "HFILE"
 # CREATE TABLE of Apache Hudi over a table leaves nothing in hoodie.properties that it does not know.
 _OVERWRITTEN = re.compile(r"\.overwritten_(?P<until>\d{14,17})(?:_(?P<by>\d{14,17}))?\Z")
 
-SCHEMA_NEUTRAL = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
-"""Operations whose `schema` is a copy of the one before, so they say nothing about the table's."""
-
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
@@ -513,7 +510,7 @@ def latest_schema(
     newest: tuple[Instant, CommitMetadata] | None = None
     for instant in reversed(writes):
         metadata = read_commit(storage, instant) if read is None else read(instant)
-        if metadata.operation not in SCHEMA_NEUTRAL and metadata.schema_text:
+        if metadata.table_schema_text:
             newest = instant, metadata
             break
         if not newest_file:

@@ -31,7 +31,7 @@ from hudi_format.log.reader import LogFileReader
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.table_config import META_FOLDER, TableConfig, load
 from hudi_timeline.timeline.action_metadata import Action, action_of_record, parse_action, read_action
-from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL, load_timeline
+from hudi_timeline.timeline.active_timeline import load_timeline
 from hudi_timeline.timeline.commit_metadata import CommitMetadata, commit_of_record, parse_commit
 from hudi_timeline.timeline.instant import (
     ACTIONS,
@@ -323,7 +323,7 @@ def archived_schema(
             continue
         if instant.time <= (since if newest is None else newest[0].time):
             continue
-        if action.schema_text and action.operation not in SCHEMA_NEUTRAL and not unless(instant.time):
+        if action.table_schema_text and not unless(instant.time):
             newest = instant, action
     return newest
 

@@ -8,7 +8,7 @@ again is the same file.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
@@ -27,6 +27,8 @@ COMPACT = "COMPACT"
 """Operation of the commit that a compaction makes."""
 LOG_COMPACT = "LOG_COMPACT"
 """Operation of the delta commit that a log compaction makes."""
+SCHEMA_NEUTRAL = frozenset({"CLUSTER", COMPACT, LOG_COMPACT, "INDEX"})
+"""Operations whose `schema` is a copy of the one before, so they say nothing about the table's."""
 _T = TypeVar("_T")
 
 
@@ -54,6 +56,11 @@ class CommitMetadata:
     def schema_text(self) -> str:
         """The writer's schema as Avro JSON, or ""."""
         return self.extra.get(SCHEMA_KEY) or ""
+
+    @property
+    def table_schema_text(self) -> str:
+        """The schema that it gives the table; "" of one that repeats another's."""
+        return "" if self.operation in SCHEMA_NEUTRAL else self.schema_text
 
     @property
     def stats(self) -> tuple[WriteStat, ...]:
@@ -86,6 +93,14 @@ class CommitMetadata:
         _pretty(value, "", out)
         # Half of a pair, which JSON can name and UTF-8 cannot hold, is named again.
         return "".join(out).encode(errors="backslashreplace")
+
+
+def by_partition(stats: Iterable[WriteStat]) -> dict[str, tuple[WriteStat, ...]]:
+    """Statistics as `CommitMetadata.partition_to_stats` has them."""
+    found: dict[str, list[WriteStat]] = {}
+    for stat in stats:
+        found.setdefault(stat.partition, []).append(stat)
+    return {partition: tuple(of) for partition, of in found.items()}
 
 
 def stat_to_json(stat: WriteStat) -> dict[str, object]:

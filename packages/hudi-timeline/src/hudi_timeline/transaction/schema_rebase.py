@@ -26,7 +26,7 @@ from hudi_format.schema.unions import number_unions, with_unions_of
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.file_system_view.table_schema import history_file
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL, Timeline
+from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from hudi_timeline.timeline.instant import Instant
 from hudi_timeline.transaction import conflict_resolution
@@ -100,7 +100,9 @@ def _rebased(
     own_text = metadata.schema_text
     altered = next((i for i, c in rivals.commits.items() if c.operation == ALTER_SCHEMA), None)
     # Later files, also those of services, count as of the new columns, and were written with the old ones.
-    stale = (bool(_schema_text(c)) or (i.time > instant and bool(c.stats)) for i, c in rivals.commits.items())
+    stale = (
+        bool(c.table_schema_text) or (i.time > instant and bool(c.stats)) for i, c in rivals.commits.items()
+    )
     if altered is not None or (metadata.operation == ALTER_SCHEMA and any(stale)):
         # By names alone a renamed column would come back beside itself.
         what = (
@@ -118,7 +120,7 @@ def _rebased(
     config, read, writes = now.config, now.commits.get, now.timeline.completed_writes()
     last = writes[-1] if writes else None
     by_id = last is not None and last.time > instant and bool(history_file(now))
-    texts = {i: text for i, c in rivals.commits.items() if (text := _schema_text(c)) and text != own_text}
+    texts = {i: text for i, c in rivals.commits.items() if (text := c.table_schema_text) and text != own_text}
     if not texts and not by_id:
         return metadata, ""
     ours = without_meta(from_avro(own_text))
@@ -167,14 +169,9 @@ def dropped_on_purpose(changes: Iterable[SchemaChange]) -> dict[str, str]:
     return {ON_PURPOSE: json.dumps(names)} if names else {}
 
 
-def _schema_text(commit: CommitMetadata) -> str:
-    """Schema that a commit gives the table; "" for one that repeats another's."""
-    return "" if commit.operation in SCHEMA_NEUTRAL else commit.schema_text
-
-
 def _newest(timeline: Timeline, read: Callable[[Instant], CommitMetadata], config: TableConfig) -> str:
     """Text of the table's schema at that time, "" where it had none."""
-    found = (_schema_text(read(i)) for i in reversed(timeline.completed_writes()))
+    found = (read(i).table_schema_text for i in reversed(timeline.completed_writes()))
     return next((text for text in found if text), config.create_schema or "")
 
 

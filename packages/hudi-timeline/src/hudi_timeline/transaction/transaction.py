@@ -49,7 +49,7 @@ from hudi_timeline.options.transaction_options import ALLOW_EMPTY_COMMIT, BY_KEY
 from hudi_timeline.table_config import BACKUP_FILE, OVERWRITE_ROOM, TableConfig
 from hudi_timeline.timeline.active_timeline import list_folder
 from hudi_timeline.timeline.avro_files import empty_replace_request
-from hudi_timeline.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
+from hudi_timeline.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, by_partition
 from hudi_timeline.timeline.instant import (
     COMMIT,
     COMPLETED,
@@ -360,11 +360,8 @@ class Transaction:
         extra: Mapping[str, str] | None = None,
     ) -> CommitMetadata:
         """Commit metadata of these files; arguments as `commit`."""
-        by_partition: dict[str, list[WriteStat]] = {}
-        for stat in stats:
-            by_partition.setdefault(stat.partition, []).append(stat)
         return CommitMetadata(
-            partition_to_stats={p: tuple(of) for p, of in by_partition.items()},
+            partition_to_stats=by_partition(stats),
             replaced={p: tuple(ids) for p, ids in (replaced or {}).items()},
             extra={**(extra or {}), **self._lock_note(), SCHEMA_KEY: schema_text},
             operation=self.operation,

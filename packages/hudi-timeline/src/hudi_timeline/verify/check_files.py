@@ -216,7 +216,7 @@ def lost_writes(commits: Mapping[Instant, CommitMetadata]) -> Iterator[tuple[Ins
     gone: dict[Group, str] = {}
     clusterings = set()
     for instant, commit in commits.items():
-        gone |= {(p, file_id): instant.time for p, ids in commit.replaced.items() for file_id in ids}
+        gone |= dict.fromkeys(commit.replaced_groups, instant.time)
         if commit.operation == _CLUSTER:
             clusterings.add(instant.time)
     for instant, commit in commits.items():

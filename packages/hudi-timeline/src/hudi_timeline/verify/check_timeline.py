@@ -66,7 +66,7 @@ from hudi_timeline.verify.table_state import (
     beginning_of,
     is_old,
     live_files,
-    replaced_at,
+    replaced_groups,
     saved_files,
 )
 
@@ -315,7 +315,7 @@ def _is_overtaken(facts: TableState, operation: CompactionOperation) -> bool:
     The slice may be cleaned then; whoever executes the plan withdraws it.
     """
     group = (operation.partition, operation.file_id)
-    if group in replaced_at(facts):
+    if group in replaced_groups(facts):
         return True
     files = (
         parse_base_file(stat.partition, stat.path.rpartition("/")[2])

@@ -23,7 +23,6 @@ from hudi_format.schema.avro import from_avro
 from hudi_format.schema.changes import DROPPED, WIDENED, schema_changes
 from hudi_format.schema.evolution import reconcile
 from hudi_format.schema.meta_fields import without_meta
-from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import REQUESTED, Instant, parse_instant
 from hudi_timeline.transaction.schema_rebase import ON_PURPOSE
@@ -95,8 +94,8 @@ def check_lost_columns(facts: TableState, sound: Sequence[CheckedFile], report: 
 def _schemas(facts: TableState) -> Iterable[_Said]:
     known: dict[str, pa.Schema | None] = {}
     for instant, commit in facts.commits.items():
-        text = commit.schema_text
-        if not text or commit.operation in SCHEMA_NEUTRAL:
+        text = commit.table_schema_text
+        if not text:
             continue
         if text not in known:
             try:

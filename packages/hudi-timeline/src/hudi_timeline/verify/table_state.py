@@ -337,12 +337,12 @@ def _as_corrupt(error: UnsupportedError) -> CorruptFileError:
 # Which files the newest state of a table and its savepoints need, by what commits say.
 
 
-def replaced_at(facts: TableState) -> dict[Group, str]:
-    """Replacing instant of file groups."""
+def replaced_groups(facts: TableState) -> set[Group]:
+    """File groups that were replaced."""
     return {
-        (partition, file_id): instant.time
-        for instant, commit in facts.written.items()
-        for partition, ids in commit.replaced.items()
+        (p, file_id)
+        for commit in facts.written.values()
+        for p, ids in commit.replaced.items()
         for file_id in ids
     }
 
@@ -366,7 +366,7 @@ def live_files(facts: TableState) -> set[str]:
                 said[log.path] = stat.path
     builder = SliceBuilder(facts.storage, facts.config, facts.timeline, {})
     out: set[str] = set()
-    for group in {*bases, *logs} - replaced_at(facts).keys():
+    for group in {*bases, *logs} - replaced_groups(facts):
         by_instant = {b.instant: b for b in sorted(bases.get(group, ()), key=lambda b: b.path)}
         found = builder.newest(group, by_instant, logs.get(group, ()))
         if found is not None:

@@ -41,8 +41,7 @@ from hudi_timeline.options.file_options import INDEX_TYPE
 from hudi_timeline.options.table_options import RECORD_KEY
 from hudi_timeline.options.transaction_options import BY_KEYS, CONFLICT_DETECTION
 from hudi_timeline.options.write_options import ADDS_ROWS, DUP_POLICY
-from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL
-from hudi_timeline.timeline.commit_metadata import CommitMetadata
+from hudi_timeline.timeline.commit_metadata import SCHEMA_NEUTRAL, CommitMetadata
 from hudi_timeline.writing.engine import Engine
 from hudi_timeline.writing.write_plan import Plan, drops_duplicates, fails_on_known_keys
 

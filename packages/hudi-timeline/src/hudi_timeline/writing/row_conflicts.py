@@ -47,9 +47,8 @@ from hudi_timeline.options.write_options import ADDS_ROWS, DUP_POLICY, REPLACING
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.task import ReadTask
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL
 from hudi_timeline.timeline.archived_timeline import archived_instants
-from hudi_timeline.timeline.commit_metadata import CommitMetadata
+from hudi_timeline.timeline.commit_metadata import SCHEMA_NEUTRAL, CommitMetadata
 from hudi_timeline.timeline.instant import Instant
 from hudi_timeline.transaction.conflict_report import written_keys
 from hudi_timeline.transaction.conflict_resolution import Rivals

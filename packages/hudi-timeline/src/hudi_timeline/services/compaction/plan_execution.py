@@ -24,7 +24,13 @@ from hudi_timeline.metadata_table.mirror import mirror_write
 from hudi_timeline.services.compaction.pending_plans import PendingPlan, read_pending
 from hudi_timeline.services.compaction.slice_tasks import Runner, Task, stored_schema_text
 from hudi_timeline.services.table_service import WHILE_RESTORING, ServiceContext
-from hudi_timeline.timeline.commit_metadata import COMPACT, LOG_COMPACT, SCHEMA_KEY, CommitMetadata
+from hudi_timeline.timeline.commit_metadata import (
+    COMPACT,
+    LOG_COMPACT,
+    SCHEMA_KEY,
+    CommitMetadata,
+    by_partition,
+)
 from hudi_timeline.timeline.instant import (
     COMMIT,
     COMPACTION,
@@ -247,11 +253,8 @@ def _plan_metadata(
     kind: PlanKind, snapshot: TableSnapshot, pending: PendingPlan, stats: Sequence[WriteStat]
 ) -> CommitMetadata:
     """Metadata of a completed plan, with the table's schema and the entries of the plan."""
-    by_partition: dict[str, list[WriteStat]] = {}
-    for stat in stats:
-        by_partition.setdefault(stat.partition, []).append(stat)
     return CommitMetadata(
-        {p: tuple(of) for p, of in by_partition.items()},
+        by_partition(stats),
         extra={**pending.plan.extra, SCHEMA_KEY: stored_schema_text(snapshot)},
         operation=kind.operation,
         compacted=True,

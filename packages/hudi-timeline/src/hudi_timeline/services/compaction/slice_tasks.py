@@ -36,9 +36,9 @@ from hudi_timeline.concurrency.marked_files import confirm_marked, start_marked
 from hudi_timeline.file_system_view.file_slices import committed_logs, known_ranges
 from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.file_system_view.table_schema import newest_active
 from hudi_timeline.options.compaction_config import CompactionConfig
 from hudi_timeline.reading.merged_query import merged_schema
-from hudi_timeline.timeline.active_timeline import SCHEMA_NEUTRAL
 from hudi_timeline.timeline.instant import COMPACTION, INFLIGHT, LOG_COMPACTION, instant_path
 
 
@@ -302,12 +302,8 @@ def stored_schema_text(snapshot: TableSnapshot) -> str:
     Raises:
         UnsupportedError: columns that are read here, and not written.
     """
-    text = ""
-    for instant in reversed(snapshot.instants):
-        commit = snapshot.commits.get(instant)
-        if commit.operation not in SCHEMA_NEUTRAL and commit.schema_text:
-            text = commit.schema_text
-            break
+    newest = newest_active(snapshot)
+    text = "" if newest is None else newest[1].schema_text
     text = text or snapshot.config.create_schema or to_avro(snapshot.schema, snapshot.config.name)
     found = [*number_unions(text), *own_types(text)]
     if found:
