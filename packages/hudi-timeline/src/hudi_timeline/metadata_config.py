@@ -8,9 +8,10 @@ write removes it.  Apache Hudi builds the metadata table anew at its next write.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from hudi_format.keygen.key_generator import KeySpec
+from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
 from hudi_timeline.table_config import (
@@ -56,10 +57,20 @@ def has_key_index(config: TableConfig) -> bool:
     return _KEY_INDEX in built(config)
 
 
+def own_storage(storage: Storage) -> Storage:
+    """Storage of a table's metadata table."""
+    return open_beside(storage, f"{storage.uri}/{FOLDER}")
+
+
+def partition_properties(complete: Iterable[str] = (), inflight: Iterable[str] = ()) -> dict[str, str]:
+    """Properties that name metadata partitions: complete ones, and those being built."""
+    return {METADATA_PARTITIONS: ",".join(complete), METADATA_PARTITIONS_INFLIGHT: ",".join(inflight)}
+
+
 def as_completed(config: TableConfig, partitions: Collection[str]) -> TableConfig:
     """The configuration as if metadata partitions that are being built were complete."""
-    named = sorted({*config.metadata_partitions, *partitions})
-    return TableConfig({**config.properties, METADATA_PARTITIONS: ",".join(named)})
+    complete = sorted({*config.metadata_partitions, *partitions})
+    return TableConfig({**config.properties, METADATA_PARTITIONS: ",".join(complete)})
 
 
 def drop(
@@ -79,7 +90,7 @@ def drop(
     if not partitions and folder is None:
         return config, ""
     if partitions:
-        config = table_config.update(storage, {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""})
+        config = table_config.update(storage, partition_properties())
     if folder is not None:
         storage.delete_dir(FOLDER)
     what = f" ({', '.join(partitions)})" if partitions else ""
@@ -100,9 +111,7 @@ def drop_partitions(
         [p for p in of if p not in gone]
         for of in (config.metadata_partitions, config.metadata_partitions_inflight)
     ]
-    config = table_config.update(
-        storage, {METADATA_PARTITIONS: ",".join(left[0]), METADATA_PARTITIONS_INFLIGHT: ",".join(left[1])}
-    )
+    config = table_config.update(storage, partition_properties(*left))
     for partition in gone:
         storage.delete_dir(f"{FOLDER}/{partition}")
     return config, f"{', '.join(gone)} of the metadata table was removed, because {why}"

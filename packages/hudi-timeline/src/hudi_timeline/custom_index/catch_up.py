@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from hudi_format.errors import CorruptFileError
 from hudi_index.custom_index.index_class import StoreChange
-from hudi_timeline.file_system_view.file_slices import newest_slices_of
+from hudi_timeline.file_system_view.file_slices import newest_slices_of, slices_of_groups
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_table.key_changes import Group, slice_keys
 from hudi_timeline.timeline.action_metadata import RollbackMetadata, read_action
@@ -162,16 +162,7 @@ def _change(
         touched: None for all of the table.
         by: writes that the change goes by.
     """
-    renew = touched is None
-    slices = []
-    if renew or touched:
-        chosen = None if touched is None else set(touched)
-        partitions = None if chosen is None else {p for p, _ in chosen}
-        slices = [
-            s
-            for s in newest_slices_of(snapshot, partitions)
-            if chosen is None or (s.partition, s.file_id) in chosen
-        ]
+    slices = newest_slices_of(snapshot) if touched is None else slices_of_groups(snapshot, set(touched))
     groups = [(s.partition, s.file_id) for s in slices] if touched is None else touched
     keys = slice_keys(snapshot, slices)
     number = {g: n for n, g in enumerate(groups)}
@@ -179,7 +170,7 @@ def _change(
     return StoreChange(
         after,
         note.text(),
-        renew,
+        touched is None,
         tuple(groups),
         pa.concat_arrays([pa.array([], pa.string()), *keys]),
         np.repeat(np.array(own, dtype=np.int64), [len(of) for of in keys]),

@@ -323,6 +323,12 @@ def newest_slices_of(snapshot: TableSnapshot, partitions: Iterable[str] | None =
     return newest_with_ranges(snapshot, partitions)[0]
 
 
+def slices_of_groups(snapshot: TableSnapshot, groups: Collection[Group]) -> list[FileSlice]:
+    """Newest slices of some file groups, sorted by group."""
+    found = newest_slices_of(snapshot, {partition for partition, _ in groups}) if groups else ()
+    return [s for s in found if (s.partition, s.file_id) in groups]
+
+
 def newest_with_ranges(
     snapshot: TableSnapshot, partitions: Iterable[str] | None = None
 ) -> tuple[list[FileSlice], CommittedLogs]:

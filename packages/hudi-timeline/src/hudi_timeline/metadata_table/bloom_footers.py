@@ -2,6 +2,8 @@
 
 Where `hoodie.bloom.index.use.metadata` asks for it, key ranges come from `column_stats` and bloom filters from
 `bloom_filters`; what is not there, or cannot be read, from the files.
+
+Source: HoodieBloomIndex.loadColumnRangesFromMetaIndex of Apache Hudi 0.15.
 """
 
 from __future__ import annotations
@@ -10,20 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hudi_format.model import BaseFile
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_index.lookup import LookupTask
 from hudi_index.metadata_footers import MetadataFooters
 from hudi_index.metadata_table import keys as k
-from hudi_index.metadata_table import records as r
-from hudi_index.metadata_table.merger import STATS
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_table.reader import UNUSABLE, MetadataTable
-
-# Of fewer files records are looked up one by one; else all of the column are read.
-_LOOKED_UP = 1000
 
 
 def with_footers(
@@ -51,21 +47,14 @@ def with_footers(
 
 def _ranges(table: MetadataTable, files: Sequence[BaseFile]) -> dict[str, tuple[str, str]]:
     """Least and greatest record key by path, of files of which they are known."""
-    keys = [k.column_stats_key(RECORD_KEY, f.partition, f.name) for f in files]
-    if len(files) <= _LOOKED_UP:
-        records = table.lookup(k.COLUMN_STATS, keys)
-    else:
-        records = table.by_prefix(k.COLUMN_STATS, [k.column_stats_prefix(RECORD_KEY)])
+    from hudi_timeline.metadata_table.data_skipping import bounds_of, stats_of  # few writes ask for them
+
+    records, keys = stats_of(table, k.COLUMN_STATS, files, [RECORD_KEY])
     if not records.num_rows:
         return {}
-    rows = records.combine_chunks()
-    stats = rows.column(STATS).combine_chunks()
-    found = stats.take(pc.index_in(pa.array(keys, pa.string()), rows.column("key").combine_chunks()))
-    low, high = r.bounds(found, pa.string())
-    live = pc.fill_null(pc.invert(found.field("isDeleted")), False)
-    live = pc.and_(live, pa.array(~r.may_lack_values(found, pa.string())))
-    known = zip(files, low.to_pylist(), high.to_pylist(), live.to_pylist(), strict=True)
-    return {f.path: (least, most) for f, least, most, is_live in known if is_live and least is not None}
+    found = bounds_of(records.combine_chunks(), RECORD_KEY, keys[RECORD_KEY], pa.string(), whole=True)
+    told = zip(files, found.low.to_pylist(), found.high.to_pylist(), found.known.tolist(), strict=True)
+    return {f.path: (least, most) for f, least, most, is_known in told if is_known}
 
 
 __all__ = ["with_footers"]

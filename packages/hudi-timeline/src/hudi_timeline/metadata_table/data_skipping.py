@@ -198,7 +198,7 @@ class DataSkipping:
         files = [f for s in slices for f in self._with_stats(s)]
         if COLUMN_STATS not in table.partitions or not files:
             return {}
-        records, keys = _stats_of(table, COLUMN_STATS, files, columns)
+        records, keys = stats_of(table, COLUMN_STATS, files, columns)
         kept = admitted(self.filter, self.schema, records, keys)
         dropped = [n for n, keep in enumerate(kept) if not keep]
         if not dropped:
@@ -227,12 +227,10 @@ class DataSkipping:
             files = [f for s in slices for f in self._with_stats(s) if f.path not in out]
             if source is None or not files:
                 continue
-            records, keys = _stats_of(table, index, files, [column])
-            rows = records.combine_chunks()
-            if not rows.num_rows:
+            records, keys = stats_of(table, index, files, [column])
+            if not records.num_rows:
                 continue
-            stats, known = (rows.column(n).combine_chunks() for n in (STATS, "key"))
-            found = _bounds(stats, known, column, keys[column], source.of, source.beyond)
+            found = _bounds(records.combine_chunks(), column, keys[column], source.of, source.beyond)
             kept = _admitted(self.filter, self.schema, [found])
             out |= {f.path: index for f, keep in zip(files, kept, strict=True) if not keep}
         return out
@@ -292,7 +290,7 @@ class DataSkipping:
         return out
 
 
-def _stats_of(
+def stats_of(
     table: MetadataTable, partition: str, files: Sequence[BaseFile | LogFile], columns: Sequence[str]
 ) -> tuple[pa.Table, dict[str, list[str]]]:
     """Records of statistics that have those of files, and the files' keys by column."""
@@ -344,21 +342,27 @@ def admitted(
         whole: whether bounds that may be those of some of the values only (`may_lack_values`) decide nothing.
     """
     count = len(next(iter(keys.values()), ()))
-    rows = records.combine_chunks()
-    if not rows.num_rows or not count:
+    if not records.num_rows or not count:
         return [True] * count
-    stats = rows.column(STATS).combine_chunks()
-    known = rows.column("key").combine_chunks()
-    columns = [
-        _bounds(stats, known, name, own, partial(r.bounds, type=kind), doubted=doubted)
-        for name, own in keys.items()
-        for kind in (schema.field(name).type,)
-        for doubted in (partial(r.may_lack_values, type=kind) if whole else None,)
-    ]
+    rows = records.combine_chunks()
+    columns = [bounds_of(rows, name, own, schema.field(name).type, whole=whole) for name, own in keys.items()]
     return _admitted(filter, schema, columns)
 
 
-def _admitted(filter: pc.Expression, schema: pa.Schema, columns: Sequence[_Bounds]) -> list[bool]:
+def bounds_of(
+    rows: pa.Table, name: str, keys: Sequence[str], kind: pa.DataType, *, whole: bool = False
+) -> Bounds:
+    """Bounds of a column in the files of these keys; arguments as of `admitted`.
+
+    Args:
+        rows: records, in one piece.
+        kind: the column's type.
+    """
+    doubted = partial(r.may_lack_values, type=kind) if whole else None
+    return _bounds(rows, name, keys, partial(r.bounds, type=kind), doubted=doubted)
+
+
+def _admitted(filter: pc.Expression, schema: pa.Schema, columns: Sequence[Bounds]) -> list[bool]:
     """As `admitted`, by bounds."""
     count = len(columns[0].low)
     asked = np.arange(count)
@@ -380,7 +384,7 @@ _IN_GROUPS, _GROUP = 512, 64
 
 
 @dataclass(frozen=True, slots=True)
-class _Bounds:
+class Bounds:
     """Bounds of a column in files, or in groups of files.
 
     Attributes:
@@ -397,7 +401,7 @@ class _Bounds:
     nulls: np.ndarray
     beyond: tuple[pa.Scalar, pa.Scalar] | None = None
 
-    def grouped(self, order: np.ndarray) -> _Bounds:
+    def grouped(self, order: np.ndarray) -> Bounds:
         """Bounds of `_GROUP` files at a time, in an order of them."""
         places = pa.array(order)
         low, high = self.low.take(places), self.high.take(places)
@@ -408,32 +412,31 @@ class _Bounds:
         highs = pa.concat_arrays([pa.repeat(pc.max(high.slice(at, _GROUP)), 1) for at in starts])
         whole = np.array([known[at : at + _GROUP].all() for at in starts])
         some = np.array([nulls[at : at + _GROUP].any() for at in starts])
-        return _Bounds(self.name, lows, highs, whole, some, self.beyond)
+        return Bounds(self.name, lows, highs, whole, some, self.beyond)
 
 
 def _bounds(
-    stats: pa.StructArray,
-    known: pa.Array,
+    rows: pa.Table,
     name: str,
     keys: Sequence[str],
     bounds: Callable[[pa.StructArray], tuple[pa.Array, pa.Array]],
     beyond: tuple[pa.Scalar, pa.Scalar] | None = None,
     *,
     doubted: Callable[[pa.StructArray], np.ndarray] | None = None,
-) -> _Bounds:
-    places = pc.index_in(pa.array(keys, pa.string()), known)
-    found = stats.take(places)
+) -> Bounds:
+    places = pc.index_in(pa.array(keys, pa.string()), rows.column("key").combine_chunks())
+    found = rows.column(STATS).combine_chunks().take(places)
     live = pc.fill_null(pc.invert(found.field("isDeleted")), False)
     low, high = bounds(found)
     told = np.asarray(pc.and_(live, low.is_valid())) & np.asarray(places.is_valid())
     if doubted is not None:
         told &= ~doubted(found)
     nulls = np.asarray(pc.not_equal(pc.fill_null(found.field("nullCount"), -1), 0))
-    return _Bounds(name, low, high, told, nulls, beyond)
+    return Bounds(name, low, high, told, nulls, beyond)
 
 
 def _may_pass(
-    filter: pc.Expression, schema: pa.Schema, columns: Sequence[_Bounds], asked: np.ndarray
+    filter: pc.Expression, schema: pa.Schema, columns: Sequence[Bounds], asked: np.ndarray
 ) -> np.ndarray:
     """Mask of those asked for that may have rows that pass."""
     kept = np.zeros(len(asked), dtype=bool)
@@ -532,4 +535,4 @@ def _unusable(snapshot: TableSnapshot, error: HudiError) -> str:
     )
 
 
-__all__ = ["NOTHING", "DataSkipping", "Skipped", "admitted"]
+__all__ = ["NOTHING", "DataSkipping", "Skipped", "admitted", "bounds_of", "stats_of"]

@@ -92,7 +92,7 @@ def base_files(listed: Mapping[str, Mapping[str, int]]) -> list[BaseFile]:
 def column_stats_of(
     storage: Storage, files: Sequence[BaseFile], columns: Columns
 ) -> tuple[pa.RecordBatch, str]:
-    """Records of `column_stats` for base files, and a column without bounds, or "".
+    """Records of `column_stats` for base files, and why they cannot be kept, or "".
 
     Raises:
         MissingFileError, CorruptFileError, UnsupportedError, StorageError: of a footer.
@@ -102,7 +102,8 @@ def column_stats_of(
         (f.partition, f.name): ranges_of(found, columns) for f, found in zip(files, groups, strict=True)
     }
     lacking = (
-        f"the column {column} of {f.path}"
+        f"the column {column} of {f.path} has values that its records cannot have bounds of, and Apache Hudi leaves "
+        "such a file out of answers"
         for f in files
         for column, found in ranges[f.partition, f.name].items()
         if lacks_bounds(found)
@@ -111,7 +112,7 @@ def column_stats_of(
 
 
 def bloom_filters_of(storage: Storage, files: Sequence[BaseFile]) -> tuple[pa.RecordBatch, str]:
-    """Records of `bloom_filters` for base files, and the path of one without filter, or "".
+    """Records of `bloom_filters` for base files, and why they cannot be kept, or "".
 
     Raises:
         as `column_stats_of`.
@@ -126,8 +127,9 @@ def bloom_filters_of(storage: Storage, files: Sequence[BaseFile]) -> tuple[pa.Re
 
     found = list(side_by_side(read, files, THREADS))
     filters = {(f.partition, f.name): text for f, text in zip(files, found, strict=True) if text is not None}
-    lacking = next((f.path for f, text in zip(files, found, strict=True) if text is None), "")
-    return bloom_filter_records(filters), lacking
+    lacking = (f.path for f, text in zip(files, found, strict=True) if text is None)
+    why = next((f"the base file {path} has no bloom filter" for path in lacking), "")
+    return bloom_filter_records(filters), why
 
 
 def struck_stats(deleted: Mapping[str, Sequence[str]], columns: Columns) -> pa.RecordBatch:

@@ -32,7 +32,7 @@ from hudi_index.metadata_table.slice_records import ALL, read_slices
 from hudi_index.record_index import located
 from hudi_timeline import metadata_config
 from hudi_timeline.concurrency.own_files import create_own
-from hudi_timeline.file_system_view.file_slices import newest_slices_of
+from hudi_timeline.file_system_view.file_slices import newest_slices_of, slices_of_groups
 from hudi_timeline.file_system_view.listing import list_table
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.metadata_table import deltacommit, file_indexes
@@ -42,13 +42,11 @@ from hudi_timeline.metadata_table.initialisation import (
     base_file_stat,
     index_content,
     index_groups,
-    no_bounds,
-    no_filter,
     no_place,
     sharded,
     write_partition,
 )
-from hudi_timeline.metadata_table.key_changes import slice_keys
+from hudi_timeline.metadata_table.key_changes import changes_of, slice_keys
 from hudi_timeline.metadata_table.mirror import sharded_changes
 from hudi_timeline.metadata_table.own_table import FIRST_INITIALISATION, OwnTable, open_own, own_if_there
 from hudi_timeline.metadata_table.reader import MetadataTable, partition_slices
@@ -252,16 +250,16 @@ def catch_up(
             for base in file_indexes.base_files({folder: {name: stat.file_size_in_bytes}}):
                 new[base.path] = base
     files = [f for f in new.values() if now.storage.info(f.path) is not None]
-    columns = file_indexes.indexed_columns(now.schema, indexes.columns)
     if partition == COLUMN_STATS:
-        stats, lacking = file_indexes.column_stats_of(now.storage, files, columns)
-        batches, why = [stats, file_indexes.struck_stats(gone, columns)], no_bounds(lacking)
+        columns = file_indexes.indexed_columns(now.schema, indexes.columns)
+        records, why = file_indexes.column_stats_of(now.storage, files, columns)
+        struck = file_indexes.struck_stats(gone, columns)
     else:
-        filters, lacking = file_indexes.bloom_filters_of(now.storage, files)
-        batches, why = [filters, file_indexes.struck_filters(gone, missed[-1].time)], no_filter(lacking)
+        records, why = file_indexes.bloom_filters_of(now.storage, files)
+        struck = file_indexes.struck_filters(gone, missed[-1].time)
     if why:
         return {}, why
-    return sharded_changes(own.slices([partition]), partition, _joined(batches)), ""
+    return sharded_changes(own.slices([partition]), partition, _joined([records, struck])), ""
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
@@ -282,19 +280,12 @@ def _missed_keys(
         touched |= now.commits.get(instant).file_groups()
     if not touched:
         return {}, ""
-    slices = [
-        s for s in newest_slices_of(now, {p for p, _ in touched}) if (s.partition, s.file_id) in touched
-    ]
-    found = slice_keys(now, slices)
-    keys = pa.concat_arrays([pa.array([], pa.string()), *found])
-    distinct = pc.unique(keys)
-    if len(distinct) != len(keys):
-        counts = pc.value_counts(keys)
-        return {}, no_place(counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0].as_py())
-    groups = [(s.partition, s.file_id) for s in slices]
-    number = [n for n, of in enumerate(found) for _ in range(len(of))]
-    records = location_records(keys, pa.array(number, pa.int64()).to_numpy(), groups, 0)
-    here = set(distinct.to_pylist())
+    slices = slices_of_groups(now, touched)
+    changes = changes_of([(s.partition, s.file_id) for s in slices], slice_keys(now, slices), [])
+    if changes.ambiguous:
+        return {}, no_place(changes.ambiguous)
+    records = location_records(changes.keys, changes.group, changes.groups, 0)
+    here = set(changes.keys.to_pylist())
     said = located(_as_built(now, RECORD_INDEX).scan(RECORD_INDEX)).by_key()
     stale = [key for key, group in said.items() if group in touched and key not in here]
     return sharded_changes(
@@ -326,11 +317,7 @@ def key_of_two_groups(now: TableSnapshot, built: pa.RecordBatch) -> str:
         place = (row[r.LOCATION]["partitionName"], r.file_id_of(row[r.LOCATION], row["key"]))
         if moved[row["key"]] != place:
             old.setdefault(place, set()).add(row["key"])
-    slices = (
-        [s for s in newest_slices_of(now, {p for p, _ in old}) if (s.partition, s.file_id) in old]
-        if old
-        else []
-    )
+    slices = slices_of_groups(now, old)
     for part, keys in zip(slices, slice_keys(now, slices), strict=True):
         left = old[part.partition, part.file_id] & set(keys.to_pylist())
         if left:

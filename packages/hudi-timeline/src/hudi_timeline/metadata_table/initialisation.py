@@ -20,11 +20,11 @@ from hudi_format import partition_metadata
 from hudi_format.file_names import base_file_name, parse_data_file
 from hudi_format.log.writer import LogWriter
 from hudi_format.model import WriteStat, join_path
-from hudi_format.storage.open import flush, open_beside
+from hudi_format.storage.open import flush
 from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table.encoding import base_file_of, file_records
 from hudi_index.metadata_table.index_records import location_records
-from hudi_timeline import table_config
+from hudi_timeline import metadata_config, table_config
 from hudi_timeline.concurrency.locks.provider import verify_held
 from hudi_timeline.concurrency.own_files import create_if_absent
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
@@ -35,12 +35,7 @@ from hudi_timeline.metadata_table import deltacommit, file_indexes
 from hudi_timeline.metadata_table.key_changes import changes_of, slice_keys
 from hudi_timeline.metadata_table.own_table import EMPTY_TABLE, FIRST_INITIALISATION, OwnTable, open_own
 from hudi_timeline.options.transaction_config import IndexConfig
-from hudi_timeline.table_config import (
-    METADATA_PARTITIONS,
-    METADATA_PARTITIONS_INFLIGHT,
-    PROPERTIES_FILE,
-    TableConfig,
-)
+from hudi_timeline.table_config import PROPERTIES_FILE, TableConfig
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import (
     COMPLETED,
@@ -93,7 +88,7 @@ def initialise(
     if FILES not in config.metadata_partitions:
         verify_held()  # another process may have made one since
         storage.delete_dir(FOLDER)
-        own = open_beside(storage, f"{storage.uri}/{FOLDER}")
+        own = metadata_config.own_storage(storage)
         for folder in (".temp", ".aux", ".schema", "archived"):
             own.make_dir(f".hoodie/{folder}")
         content = table_config.render(_properties(config), "Properties saved on")
@@ -122,26 +117,12 @@ def index_content(
     if partition == k.COLUMN_STATS:
         schema = snapshot.schema if files else pa.schema([])
         columns = file_indexes.indexed_columns(schema, indexes.columns)
-        records, lacking = file_indexes.column_stats_of(storage, files, columns)
-        return records, indexes.column_stats_groups, no_bounds(lacking)
+        records, why = file_indexes.column_stats_of(storage, files, columns)
+        return records, indexes.column_stats_groups, why
     if partition == k.BLOOM_FILTERS:
-        records, lacking = file_indexes.bloom_filters_of(storage, files)
-        return records, indexes.bloom_filters_groups, no_filter(lacking)
+        records, why = file_indexes.bloom_filters_of(storage, files)
+        return records, indexes.bloom_filters_groups, why
     return _locations(snapshot, indexes)
-
-
-def no_bounds(column: str) -> str:
-    """Why `column_stats` cannot be kept; "" without a column."""
-    return (
-        f"{column} has values that its records cannot have bounds of, and Apache Hudi leaves such a file out of answers"
-        if column
-        else ""
-    )
-
-
-def no_filter(path: str) -> str:
-    """Why `bloom_filters` cannot be kept; "" without a path."""
-    return f"the base file {path} has no bloom filter" if path else ""
 
 
 def no_place(key: str) -> str:
@@ -216,9 +197,7 @@ def _made(
     write_partition(own, partition, f"{last}{number:03d}", records, groups)
     verify_held()  # what was listed may be gone, or more than that be there
     named = sorted({*config.metadata_partitions, partition})
-    return table_config.update(
-        snapshot.storage, {METADATA_PARTITIONS: ",".join(named), METADATA_PARTITIONS_INFLIGHT: ""}
-    )
+    return table_config.update(snapshot.storage, metadata_config.partition_properties(named))
 
 
 def _is_initial(time: str) -> bool:

@@ -33,7 +33,7 @@ from hudi_format.schema.meta_fields import RECORD_KEY, with_meta
 from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
-from hudi_timeline.file_system_view.file_slices import newest_slices_of
+from hudi_timeline.file_system_view.file_slices import slices_of_groups
 from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 
@@ -147,12 +147,9 @@ def slice_keys(snapshot: TableSnapshot, slices: Sequence[FileSlice]) -> list[pa.
     """Distinct keys of each slice; errors as of `key_changes`."""
     merge = slice_merge(snapshot)
     columns = with_meta(snapshot.schema) if slices else pa.schema([])
-    return list(side_by_side(lambda s: _keys(snapshot.storage, s, merge, columns), slices, THREADS))
-
-
-def _keys(storage: Storage, part: FileSlice | None, merge: SliceMerge, schema: pa.Schema) -> pa.Array:
-    """Distinct keys of a slice."""
-    return pc.unique(_stored_keys(storage, part, merge, schema))
+    return list(
+        side_by_side(lambda s: pc.unique(_stored_keys(snapshot.storage, s, merge, columns)), slices, THREADS)
+    )
 
 
 def _stored_keys(storage: Storage, part: FileSlice | None, merge: SliceMerge, schema: pa.Schema) -> pa.Array:
@@ -211,8 +208,7 @@ def _tasks(
         or snapshot.config.table_type == "MERGE_ON_READ"
         or any(s.num_inserts or s.num_deletes for s in of)
     } | left
-    partitions = sorted({p for p, _ in asked})
-    slices = {(s.partition, s.file_id): s for s in newest_slices_of(snapshot, partitions)} if asked else {}
+    slices = {(s.partition, s.file_id): s for s in slices_of_groups(snapshot, asked)}
     out = []
     for group in sorted(asked):
         before = slices.get(group)

@@ -30,8 +30,6 @@ from hudi_timeline.metadata_table.deltacommit import GroupChange
 from hudi_timeline.metadata_table.initialisation import (
     FILES_GROUP,
     epoch_ms,
-    no_bounds,
-    no_filter,
     no_place,
     sharded,
 )
@@ -41,7 +39,7 @@ from hudi_timeline.metadata_table.reader import MetadataTable
 from hudi_timeline.options.transaction_config import IndexConfig
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.action_metadata import CleanMetadata
-from hudi_timeline.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
+from hudi_timeline.timeline.commit_metadata import CommitMetadata
 
 _INDEXES = (BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX)
 
@@ -95,21 +93,19 @@ def mirror_write(
     own = open_own(storage)
     slices = own.slices(built)
     changes = {FILES: {FILES_GROUP: GroupChange(file_records(files))}}
-    schema = _schema_of(snapshot, metadata)
+    schema = without_meta(from_avro(text)) if (text := metadata.schema_text) else snapshot.schema
     new = file_indexes.base_files(files)
+    made = {}
     if COLUMN_STATS in built:
         columns = file_indexes.indexed_columns(schema, indexes.columns)
-        stats, lacking = file_indexes.column_stats_of(storage, new, columns)
-        if lacking:
-            out.drop(storage, [COLUMN_STATS], no_bounds(lacking))
-        else:
-            changes[COLUMN_STATS] = sharded_changes(slices, COLUMN_STATS, stats)
+        made[COLUMN_STATS] = file_indexes.column_stats_of(storage, new, columns)
     if BLOOM_FILTERS in built:
-        filters, lacking = file_indexes.bloom_filters_of(storage, new)
-        if lacking:
-            out.drop(storage, [BLOOM_FILTERS], no_filter(lacking))
+        made[BLOOM_FILTERS] = file_indexes.bloom_filters_of(storage, new)
+    for partition, (records, why) in made.items():
+        if why:
+            out.drop(storage, [partition], why)
         else:
-            changes[BLOOM_FILTERS] = sharded_changes(slices, BLOOM_FILTERS, filters)
+            changes[partition] = sharded_changes(slices, partition, records)
     if RECORD_INDEX in built and not metadata.compacted:
         keys = key_changes(snapshot, instant, metadata.stats, metadata.replaced, schema)
         twice = keys.ambiguous or _known_elsewhere(snapshot, own, keys)
@@ -120,12 +116,6 @@ def mirror_write(
             changes[RECORD_INDEX] = sharded_changes(slices, RECORD_INDEX, records, keys.gone)
     deltacommit.apply(own, instant, changes, slices)
     return out
-
-
-def _schema_of(snapshot: TableSnapshot, metadata: CommitMetadata) -> pa.Schema:
-    """Schema of a write, without meta columns."""
-    text = metadata.extra.get(SCHEMA_KEY)
-    return without_meta(from_avro(text)) if text else snapshot.schema
 
 
 def _known_elsewhere(snapshot: TableSnapshot, own: OwnTable, changes: KeyChanges) -> str:

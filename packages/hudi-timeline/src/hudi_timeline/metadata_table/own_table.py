@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from hudi_format.errors import CorruptFileError, NotAHudiTableError
 from hudi_format.file_names import log_sort_key, parse_base_file, parse_log_file
 from hudi_format.model import BaseFile, FileSlice, LogFile
-from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.concurrency.locks.provider import verify_held
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
-from hudi_timeline.metadata_config import FOLDER
+from hudi_timeline.metadata_config import FOLDER, own_storage
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.instant import COMMIT, COMPACTION, Instant
 
@@ -103,7 +102,7 @@ def open_own(storage: Storage) -> OwnTable:
         LockError: there is none any more, and the lock is another's.
         NotAHudiTableError, CorruptFileError: there is none, or it cannot be read.
     """
-    own = open_beside(storage, f"{storage.uri}/{FOLDER}")
+    own = own_storage(storage)
     try:
         return OwnTable(own, load_snapshot(own))
     except NotAHudiTableError:

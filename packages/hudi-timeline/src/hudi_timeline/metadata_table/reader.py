@@ -27,7 +27,6 @@ from hudi_format.errors import (
 )
 from hudi_format.log.scanner import BlockScope
 from hudi_format.model import FileSlice
-from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
 from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table.records import schema_of
@@ -35,7 +34,7 @@ from hudi_index.metadata_table.slice_records import ALL, Wanted, read_slices
 from hudi_timeline.file_system_view.file_slices import files_by_group, merged_slices, refuse_shortened
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, open_snapshot
-from hudi_timeline.metadata_config import FOLDER
+from hudi_timeline.metadata_config import own_storage
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.instant import Instant
 
@@ -149,7 +148,7 @@ class MetadataTable:
             CorruptFileError, UnsupportedError: it cannot be read.
         """
         if own is None:
-            own = open_snapshot(open_beside(snapshot.storage, f"{snapshot.storage.uri}/{FOLDER}"))
+            own = open_snapshot(own_storage(snapshot.storage))
         storage = own.storage
         version = own.config.version
         scope = trusted_scope(own.timeline, snapshot.timeline, suffixes=version.suffixes_metadata_instants)
@@ -211,18 +210,18 @@ class MetadataTable:
         slices = self.slices(partition)
         given = keys if isinstance(keys, (pa.Array, pa.ChunkedArray)) else pa.array(keys, pa.string())
         wanted = k.sorted_keys(given)
-        if len(slices) == 1:
-            return self._read(partition, [(slices[0], wanted)], is_rare)
-        hashed = wanted
-        if partition.startswith(k.SECONDARY_INDEX):
-            hashed = k.sharded_part(wanted, by_value=self.by_value)
-        shards = k.shards(hashed, len(slices))
-        parts = [(slices[n], wanted.filter(pa.array(shards == n))) for n in np.unique(shards).tolist()]
-        return self._read(partition, parts, is_rare)
-
-    def _read(self, partition: str, parts: Iterable[tuple[FileSlice, pa.Array]], is_rare: bool) -> pa.Table:
+        parts = [(slices[0], wanted)]
+        if len(slices) > 1:
+            hashed = wanted
+            if partition.startswith(k.SECONDARY_INDEX):
+                hashed = k.sharded_part(wanted, by_value=self.by_value)
+            shards = k.shards(hashed, len(slices))
+            parts = [(slices[n], wanted.filter(pa.array(shards == n))) for n in np.unique(shards).tolist()]
         chosen = [(s, Wanted(keys=own, is_rare=is_rare)) for s, own in parts if len(own)]
-        return read_slices(self.storage, chosen, self.scope, schema_of(partition))
+        return self._read(partition, chosen)
+
+    def _read(self, partition: str, wanted: Iterable[tuple[FileSlice, Wanted]]) -> pa.Table:
+        return read_slices(self.storage, wanted, self.scope, schema_of(partition))
 
     def by_prefix(self, partition: str, prefixes: Sequence[str]) -> pa.Table:
         """Records whose keys begin with one of the prefixes; columns and errors as of `lookup`.
@@ -232,13 +231,11 @@ class MetadataTable:
         if not prefixes:
             return schema_of(partition).empty_table()
         wanted = Wanted(prefixes=tuple(prefixes))
-        slices = ((s, wanted) for s in self.slices(partition))
-        return read_slices(self.storage, slices, self.scope, schema_of(partition))
+        return self._read(partition, ((s, wanted) for s in self.slices(partition)))
 
     def scan(self, partition: str) -> pa.Table:
         """All records of a partition; columns and errors as of `lookup`."""
-        slices = ((s, ALL) for s in self.slices(partition))
-        return read_slices(self.storage, slices, self.scope, schema_of(partition))
+        return self._read(partition, ((s, ALL) for s in self.slices(partition)))
 
     def is_current(self) -> bool:
         """Whether the table is still as it was in the snapshot that this was opened for.

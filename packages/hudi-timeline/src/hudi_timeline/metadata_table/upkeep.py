@@ -20,7 +20,7 @@ from hudi_timeline.metadata_table.initialisation import can_initialise, initiali
 from hudi_timeline.metadata_table.own_table import open_own
 from hudi_timeline.options.transaction_config import INDEX_FIELDS, TransactionConfig
 from hudi_timeline.options.transaction_options import METADATA_ENABLE, RECORD_INDEX_ENABLE
-from hudi_timeline.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT, TableConfig
+from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.index_builds import completed_builds, kept_while_built
 
 
@@ -78,9 +78,7 @@ def switch(storage: Storage, config: TableConfig, partitions: Collection[str]) -
     done = sorted({*config.metadata_partitions, *partitions})
     left = [p for p in config.metadata_partitions_inflight if p not in partitions]
     verify_held()
-    return table_config.update(
-        storage, {METADATA_PARTITIONS: ",".join(done), METADATA_PARTITIONS_INFLIGHT: ",".join(left)}
-    )
+    return table_config.update(storage, metadata_config.partition_properties(done, left))
 
 
 def build(snapshot: TableSnapshot, options: TransactionConfig) -> tuple[TableSnapshot, str]:

@@ -18,14 +18,13 @@ from hudi_format.errors import CorruptFileError, MissingFileError, NotAHudiTable
 from hudi_format.file_names import META_DIR, PARTITION_METADATA
 from hudi_format.log.scanner import BlockScope
 from hudi_format.model import FileSlice
-from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_index.metadata_table.files import TableFiles, read_partitions_and_files, read_table_files
 from hudi_timeline.file_system_view.base_files import FileView
 from hudi_timeline.file_system_view.file_slices import merged_slices, refuse_shortened
 from hudi_timeline.file_system_view.listing import Listing, PartitionFilter, list_partition_files, list_table
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot, open_snapshot
-from hudi_timeline.metadata_config import FILES, FOLDER
+from hudi_timeline.metadata_config import FILES, FOLDER, own_storage
 from hudi_timeline.metadata_table.reader import is_current, trusted_scope
 from hudi_timeline.table_config import PROPERTIES_FILE, load
 from hudi_timeline.timeline.active_timeline import Timeline
@@ -72,7 +71,7 @@ class MetadataFiles:
             NotAHudiTableError: there is no metadata table.
             MissingFileError, CorruptFileError: a committed file is gone, or shorter than it was.
         """
-        own = open_beside(storage, f"{storage.uri}/{FOLDER}")
+        own = own_storage(storage)
         snapshot = open_snapshot(own)
         slices, committed = merged_slices(snapshot, list_partition_files(own, [FILES]))
         refuse_shortened(slices, committed, table=own.uri)

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from hudi_format.errors import OptionError, UnsupportedError
 from hudi_format.file_names import parse_log_file
-from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import metadata_config, table_config
 from hudi_timeline.concurrency.locks.provider import verify_held
@@ -26,8 +25,6 @@ from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.services.table_service import WITH_INDEXES, ServiceContext
 from hudi_timeline.table_config import (
     BACKUP_FILE,
-    METADATA_PARTITIONS,
-    METADATA_PARTITIONS_INFLIGHT,
     VERSION,
     TableConfig,
 )
@@ -194,7 +191,7 @@ def _auxiliary_copies(storage: Storage, timeline: Timeline) -> list[str]:
 
 def _convert(storage: Storage, table: TableConfig, timeline: Timeline, to: int) -> None:
     if to > table.version:
-        metadata = open_beside(storage, f"{storage.uri}/{metadata_config.FOLDER}")
+        metadata = metadata_config.own_storage(storage)
         if metadata.info(table_config.PROPERTIES_FILE) is not None:
             inner = table_config.load(metadata)
             if inner.version == table.version:
@@ -211,6 +208,4 @@ def _convert(storage: Storage, table: TableConfig, timeline: Timeline, to: int) 
         name = file_name(instant.time, COMPACTION, REQUESTED)
         storage.publish(f"{AUXILIARY_FOLDER}/{name}", storage.read(instant.path_in(REQUESTED)))
     verify_held()
-    table_config.update(
-        storage, {VERSION: str(to), METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""}
-    )
+    table_config.update(storage, {VERSION: str(to), **metadata_config.partition_properties()})

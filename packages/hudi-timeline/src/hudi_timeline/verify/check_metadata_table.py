@@ -24,7 +24,6 @@ from hudi_format.file_slice.reader import read_file_slice
 from hudi_format.model import join_path
 from hudi_format.parquet.footer import BLOOM_FILTER, Footer, read_footer
 from hudi_format.parquet.row_groups import RowGroup, read_row_groups
-from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
 from hudi_index.hashing.name_ids import FILE_ID_DIGITS
 from hudi_index.metadata_table.files import metadata_merge
@@ -33,7 +32,7 @@ from hudi_index.metadata_table.records import payload_field, schema_of
 from hudi_timeline.concurrency import markers
 from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import open_snapshot
-from hudi_timeline.metadata_config import FILES, FOLDER, built
+from hudi_timeline.metadata_config import FILES, FOLDER, built, own_storage
 from hudi_timeline.metadata_table.reader import partition_slices, trusted_scope
 from hudi_timeline.reading.metadata_listing import GONE, NOT_LISTED, OTHER_SIZE, differences
 from hudi_timeline.table_config import META_FOLDER
@@ -183,7 +182,7 @@ def _of_parquet_files(facts: TableState, read: Callable[[Storage, str], T]) -> d
 
 def _records(facts: TableState, partition: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Key and payload of a metadata partition's valid records."""
-    own = open_beside(facts.storage, f"{facts.storage.uri}/{FOLDER}")
+    own = own_storage(facts.storage)
     snapshot = open_snapshot(own)
     slices = partition_slices(snapshot, partition)
     trusted = trusted_scope(

@@ -21,11 +21,9 @@ from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline import table_config
 from hudi_timeline.file_system_view.listing import walk
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.metadata_config import FOLDER
+from hudi_timeline.metadata_config import FOLDER, partition_properties
 from hudi_timeline.table_config import (
     BACKUP_FILE,
-    METADATA_PARTITIONS,
-    METADATA_PARTITIONS_INFLIGHT,
     PARTITION_METAFILE_BASE_FORMAT,
     PROPERTIES_FILE,
 )
@@ -266,9 +264,8 @@ def steps_for(
 
 def _drop_metadata(facts: TableState, finding: Finding, found: list[Finding]) -> list[RepairStep]:
     # First switched off for every reader, then taken away: a crash between the two leaves a folder that nobody reads.
-    off = {METADATA_PARTITIONS: "", METADATA_PARTITIONS_INFLIGHT: ""}
     there = facts.storage.info(FOLDER) is not None
-    return [set_properties(off), *([move(FOLDER)] if there else [])]
+    return [set_properties(partition_properties()), *([move(FOLDER)] if there else [])]
 
 
 def _move_away(facts: TableState, finding: Finding, found: list[Finding]) -> list[RepairStep]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
-from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import metadata_config
 from hudi_timeline.table_config import INDEX, META_FOLDER, TableConfig
@@ -158,7 +157,7 @@ def _check_metadata_table(
     listed = check_metadata_table.check_presence(facts, report)
     if not metadata_config.built(facts.config) or report.names(metadata_config.FOLDER):
         return
-    own = open_beside(facts.storage, f"{facts.storage.uri}/{metadata_config.FOLDER}")
+    own = metadata_config.own_storage(facts.storage)
     inner = VerifyReport()
     config = check_timeline.check_properties(own, inner)
     if config is not None:
