@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from hudi_format.errors import HudiError, InstantNotFoundError, MissingFileError
 from hudi_timeline import HudiTable
-from hudi_timeline.options.read_config import ON_MISSING, SKIP
+from hudi_timeline.options.read_options import ON_MISSING, SKIP
 from interop.apache_hudi import ApacheHudi
 from interop.rows import assert_same_rows
 from interop.samples import SHAPES, TRIPS, Row, Rows, Shape

@@ -63,7 +63,7 @@ from hudi_spark.runtime.python_workers import forget_archives
 from hudi_spark.streaming.table_stream import START, TableStream
 from hudi_spark.types import lost_collations, to_arrow_schema, to_spark_schema
 from hudi_timeline.options import parse_read_options
-from hudi_timeline.options.read_config import (
+from hudi_timeline.options.read_options import (
     AS_OF,
     BEGIN,
     CDC,
@@ -71,8 +71,8 @@ from hudi_timeline.options.read_config import (
     INCREMENTAL,
     INCREMENTAL_FORMAT,
     QUERY_TYPE,
+    START_OFFSET,
 )
-from hudi_timeline.options.read_options import START_OFFSET
 from hudi_timeline.options.write_options import STAGING_LIMIT
 from hudi_timeline.reading.cdc_task import ChangeTask
 from hudi_timeline.reading.scan import Scan

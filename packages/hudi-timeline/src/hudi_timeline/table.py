@@ -18,7 +18,7 @@ from hudi_format.storage.open import Storage, open_storage, without_hadoop_optio
 from hudi_timeline import feature_gate
 from hudi_timeline.file_system_view.outlived_snapshot import looks_again
 from hudi_timeline.file_system_view.snapshot import CommitCache, load_both, open_snapshot
-from hudi_timeline.options.read_config import SNAPSHOT
+from hudi_timeline.options.read_options import SNAPSHOT
 from hudi_timeline.options.user_options import as_options, call_options, with_waiting
 from hudi_timeline.reading import queries
 from hudi_timeline.reading.plan import JSON

@@ -6,9 +6,9 @@ import pytest
 
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError
 from hudi_timeline.options import WriteConfig, parse_write_options
+from hudi_timeline.options.config_key import keys_of
 from hudi_timeline.options.registry import declared_options, known_options
 from hudi_timeline.options.unsupported import is_tuning
-from hudi_timeline.options.write_config import WRITE_FIELDS
 
 DEFAULTS = WriteConfig()
 MODELS = "org.apache.hudi.common.model."
@@ -17,7 +17,7 @@ MODELS = "org.apache.hudi.common.model."
 def test_no_options_give_apache_hudis_defaults_except_the_codec():
     config = parse_write_options({})
     assert config == DEFAULTS
-    for attribute, key in WRITE_FIELDS.items():
+    for attribute, key in keys_of(WriteConfig).items():
         option = known_options()[key]
         if getattr(DEFAULTS, attribute) not in (None, ()) and option.default is not None:
             assert option.type.parse(option.default) == getattr(DEFAULTS, attribute), attribute

@@ -8,7 +8,7 @@ import pytest
 from made_tables import MadeTable, at, file_id, ids, states
 
 from hudi_format.errors import ConflictingOptionError, HollowCommitError, InstantNotFoundError
-from hudi_timeline.options.read_config import HOLLOW_POLICY
+from hudi_timeline.options.read_options import HOLLOW_POLICY
 from hudi_timeline.timeline.instant import parse_instant
 
 SCHEMA = pa.schema([("p", pa.string()), ("id", pa.string()), ("v", pa.int64())])

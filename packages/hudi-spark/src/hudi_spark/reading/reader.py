@@ -49,7 +49,7 @@ from hudi_spark.types import promoted, quoted, to_spark_schema, to_spark_type
 from hudi_timeline.file_system_view.partition_values import FROM_PATH
 from hudi_timeline.options import ReadConfig, parse_read_options
 from hudi_timeline.options.option_types import has_wildcard, patterns_in
-from hudi_timeline.options.read_config import CDC, INCREMENTAL, PATHS
+from hudi_timeline.options.read_options import CDC, INCREMENTAL, PATHS
 from hudi_timeline.reading.path_globs import base_of
 from hudi_timeline.reading.plan import CHANGES, ScanPlan, ToldAlike, told_alike
 from hudi_timeline.reading.scan import Scan

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from hudi_format.errors import OptionError
 from hudi_spark.reading.reader import load_frame
 from hudi_spark.runtime.options import take_option
-from hudi_timeline.options.read_config import AS_OF
+from hudi_timeline.options.read_options import AS_OF
 
 _STRING = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _VIEW = re.compile(

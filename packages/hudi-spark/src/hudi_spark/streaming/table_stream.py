@@ -17,7 +17,7 @@ from hudi_format.storage.hadoop_options import hadoop_options, without_hadoop_op
 from hudi_spark.reading.reader import changes_for
 from hudi_timeline.options import ReadConfig, parse_read_options
 from hudi_timeline.options.allowed_functions import check_allowed
-from hudi_timeline.options.read_config import (
+from hudi_timeline.options.read_options import (
     AS_OF,
     BEGIN,
     BLOCK,
@@ -28,8 +28,8 @@ from hudi_timeline.options.read_config import (
     ORDER,
     QUERY_TYPE,
     STABLE,
+    START_OFFSET,
 )
-from hudi_timeline.options.read_options import START_OFFSET
 from hudi_timeline.options.table_options import MERGE
 from hudi_timeline.reading.incremental_range import by_completion, is_start
 from hudi_timeline.reading.scan import Scan

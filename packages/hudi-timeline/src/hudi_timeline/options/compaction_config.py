@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from hudi_format.errors import ConflictingOptionError, UnsupportedError
 from hudi_format.parquet.layout import ParquetConfig
 from hudi_timeline.options import file_options as file
 from hudi_timeline.options import service_options as service
 from hudi_timeline.options import table_options
-from hudi_timeline.options.config_key import given_value, keys_of, value_of
+from hudi_timeline.options.config_key import given_value, given_values, value_of
 from hudi_timeline.options.registry import ParsedOptions, canonical
-from hudi_timeline.options.service_options import (
-    COMPACTION_PARTITION_REGEX,
-    COMPACTION_STRATEGY,
-    STRATEGY_PACKAGE,
-)
 
 BY_LOG_SIZE = "LogFileSizeBasedCompactionStrategy"
 BY_LOG_COUNT = "LogFileNumBasedCompactionStrategy"
@@ -50,12 +44,12 @@ class CompactionConfig:
     trigger: str = value_of(service.COMPACTION_TRIGGER)
     delta_commits: int = value_of(service.COMPACTION_DELTA_COMMITS)
     delta_seconds: int = value_of(service.COMPACTION_DELTA_SECONDS)
-    strategies: tuple[str, ...] = value_of(COMPACTION_STRATEGY)
+    strategies: tuple[str, ...] = value_of(service.COMPACTION_STRATEGY)
     target_io_mb: int = value_of(service.COMPACTION_TARGET_IO_MB)
     log_file_size: int = value_of(service.COMPACTION_LOG_FILE_SIZE)
     log_file_count: int = value_of(service.COMPACTION_LOG_FILE_COUNT)
     target_partitions: int = value_of(service.COMPACTION_TARGET_PARTITIONS)
-    partition_regex: str | None = given_value(COMPACTION_PARTITION_REGEX)
+    partition_regex: str | None = given_value(service.COMPACTION_PARTITION_REGEX)
     log_compact_inline: bool | None = given_value(service.LOG_COMPACT_INLINE)
     log_compact_blocks: int = value_of(service.LOG_COMPACT_BLOCKS)
     log_block_format: str | None = given_value(file.LOG_BLOCK_FORMAT)
@@ -105,10 +99,7 @@ class CompactionConfig:
     @property
     def strategy_names(self) -> tuple[str, ...]:
         """Names of the strategies without their package."""
-        return tuple(name.removeprefix(STRATEGY_PACKAGE) for name in self.strategies)
-
-
-COMPACTION_FIELDS = keys_of(CompactionConfig)
+        return tuple(name.removeprefix(service.STRATEGY_PACKAGE) for name in self.strategies)
 
 
 def compaction_config(given: ParsedOptions) -> CompactionConfig:
@@ -119,18 +110,16 @@ def compaction_config(given: ParsedOptions) -> CompactionConfig:
         ConflictingOptionError: a pattern of partitions without the strategy that goes by it, or the other way round;
             compactions that are to be executed, and to be planned only.
     """
-    values: dict[str, Any] = {n: given.parsed[k] for n, k in COMPACTION_FIELDS.items() if k in given.parsed}
-    if values.get("codec") in ("", "none"):
-        values["codec"] = "uncompressed"
+    values = given_values(CompactionConfig, given.parsed)
     if values.get("codec", file.CODEC.value) == "zstd":
         values["codec_level"] = given.parsed.get(file.ZSTD_LEVEL)
     config = CompactionConfig(**values)
     for name, short in zip(config.strategies, config.strategy_names, strict=True):
         if short not in STRATEGIES:
             raise UnsupportedError(
-                f"{COMPACTION_STRATEGY} names {name}, a class that needs a JVM",
+                f"{service.COMPACTION_STRATEGY} names {name}, a class that needs a JVM",
                 remedy=f"use {', '.join(STRATEGIES[:-1])} or {STRATEGIES[-1]}.",
-                option=COMPACTION_STRATEGY,
+                option=service.COMPACTION_STRATEGY,
                 value=name,
             )
     if config.inline and config.schedule_inline:
@@ -143,14 +132,15 @@ def compaction_config(given: ParsedOptions) -> CompactionConfig:
     if by_regex and not config.partition_regex:
         raise ConflictingOptionError(
             f"{BY_PARTITION_REGEX} has no pattern to go by",
-            remedy=f"set {COMPACTION_PARTITION_REGEX}.",
-            option=COMPACTION_PARTITION_REGEX,
+            remedy=f"set {service.COMPACTION_PARTITION_REGEX}.",
+            option=service.COMPACTION_PARTITION_REGEX,
         )
     if config.partition_regex and not by_regex:
         raise ConflictingOptionError(
-            f"{COMPACTION_PARTITION_REGEX} is given, and {COMPACTION_STRATEGY} does not go by it",
-            remedy=f"set {COMPACTION_STRATEGY}={BY_PARTITION_REGEX}, or that and others with commas between them.",
-            option=COMPACTION_PARTITION_REGEX,
+            f"{service.COMPACTION_PARTITION_REGEX} is given, and {service.COMPACTION_STRATEGY} does not go by it",
+            remedy=f"set {service.COMPACTION_STRATEGY}={BY_PARTITION_REGEX}, or that and others with commas between "
+            "them.",
+            option=service.COMPACTION_PARTITION_REGEX,
         )
     return config
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
+from functools import cache
 from typing import Any
 
 from hudi_timeline.options.option_types import BOOLEAN, TEXT, OptionType
@@ -99,6 +100,7 @@ def given_value(key: ConfigKey) -> Any:
     return field(default=None, metadata={_KEY: key})
 
 
+@cache
 def keys_of(config: type) -> dict[str, ConfigKey]:
     """Options of the fields bound to one."""
 
@@ -106,6 +108,15 @@ def keys_of(config: type) -> dict[str, ConfigKey]:
         return f.metadata.get(_KEY)
 
     return {f.name: key for f in fields(config) if (key := bound(f)) is not None}
+
+
+def given_values(config: type, parsed: Mapping[str, object]) -> dict[str, Any]:
+    """Values of the fields bound to options that are given.
+
+    Args:
+        parsed: as of `ParsedOptions`.
+    """
+    return {name: parsed[key] for name, key in keys_of(config).items() if key in parsed}
 
 
 # What values of options ask for, in `Unsupported.asks`.
@@ -144,6 +155,22 @@ def refused_if_true(
 ) -> ConfigKey:
     """A switch, off by default, whose value true is unsupported."""
     return ConfigKey(key, BOOLEAN, "false", unsupported=Unsupported(is_true, what, way_round, scopes), **more)
+
+
+def refused_unless(
+    key: str,
+    default: str,
+    what: str,
+    way_round: str,
+    *,
+    type: OptionType = TEXT,
+    scopes: frozenset[str] = _ONLY_WRITES,
+    **more: Any,
+) -> ConfigKey:
+    """An option of which all values but the default are unsupported."""
+    return ConfigKey(
+        key, type, default, unsupported=Unsupported(other_than(default), what, way_round, scopes), **more
+    )
 
 
 def refused_if_given(

@@ -36,6 +36,7 @@ INDEX_TYPE = ConfigKey(
     choice(
         "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM", "BUCKET", RECORD_INDEX, GLOBAL_RECORD_LEVEL_INDEX,
         "RECORD_LEVEL_INDEX", "INMEMORY", "HBASE", "FLINK_STATE", BUCKET_HASH_INDEX,
+        same_as={BUCKET_HASH_INDEX: "BUCKET", GLOBAL_RECORD_LEVEL_INDEX: RECORD_INDEX},
     ),
     doc=(
         "How the file of an incoming key is found: by reading keys (SIMPLE), or after a look at key ranges and bloom "
@@ -45,7 +46,7 @@ INDEX_TYPE = ConfigKey(
         "BUCKET_HASH_INDEX). SIMPLE if not given, or the global or bucket index that the table remembers."
     ),
     unsupported=Unsupported(
-        other_than(*INDEX_CLASSES.values(), BUCKET_HASH_INDEX, GLOBAL_RECORD_LEVEL_INDEX), "another index",
+        other_than(*INDEX_CLASSES.values()), "another index",
         f"set it to one of {', '.join(INDEX_CLASSES.values())}, or leave it out; instead of HBASE, a store of keys "
         "outside of the table is hoodie.index.class=sqlite, or a class of your own"
     )
@@ -126,7 +127,11 @@ RECORD_UPDATE_PARTITION = ConfigKey(
 )
 CODEC = ConfigKey(
     "hoodie.parquet.compression.codec",
-    choice("gzip", "snappy", "zstd", "lz4", "lz4_raw", "brotli", "lzo", "uncompressed", "none", ""), "zstd",
+    choice(
+        "gzip", "snappy", "zstd", "lz4", "lz4_raw", "brotli", "lzo", "uncompressed", "none", "",
+        same_as={"none": "uncompressed", "": "uncompressed"},
+    ),
+    "zstd",
     doc="Compression of base files. zstd here, gzip in Apache Hudi.",
     unsupported=Unsupported(
         lambda v: v in ("brotli", "lzo"), "a Parquet codec", "use zstd, gzip, snappy, lz4 or uncompressed"

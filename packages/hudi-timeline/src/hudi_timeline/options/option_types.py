@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 _WHOLE = re.compile(r"[+-]?\d+\Z", re.ASCII)
@@ -72,9 +72,13 @@ def number(
     return OptionType(" ".join(["a number", " and ".join(bounds)]).rstrip(), parse)
 
 
-def choice(*allowed: str) -> OptionType:
-    """Enumeration of names in any case; the spelling given here is returned."""
-    by_lower = {a.lower(): a for a in allowed}
+def choice(*allowed: str, same_as: Mapping[str, str] | None = None) -> OptionType:
+    """Enumeration of names in any case; the spelling given here is returned.
+
+    Args:
+        same_as: the names that others mean, which are returned instead.
+    """
+    by_lower = {a.lower(): (same_as or {}).get(a, a) for a in allowed}
 
     def parse(text: str) -> str:
         found = by_lower.get(text.strip().lower())

@@ -14,6 +14,12 @@ from hudi_timeline.options.option_types import (
     number,
 )
 
+STABLE, START_ORDER, COMPLETION = "stable", "start", "completion"
+FAIL, BLOCK, TRANSITION = "FAIL", "BLOCK", "USE_TRANSITION_TIME"
+ERROR, FULL_SCAN, SKIP = "error", "full_scan", "skip"
+LATEST_STATE, CDC = "latest_state", "cdc"
+SNAPSHOT, READ_OPTIMIZED, INCREMENTAL = "snapshot", "read_optimized", "incremental"
+
 # What belongs together of a declaration stands in one line.
 # fmt: off
 MERGE_TYPE = ConfigKey(
@@ -24,11 +30,11 @@ MERGE_TYPE = ConfigKey(
     )
 )
 QUERY_TYPE = ConfigKey(
-    "hoodie.datasource.query.type", choice("snapshot", "read_optimized", "incremental"), "snapshot", since="0.9.0",
+    "hoodie.datasource.query.type", choice(SNAPSHOT, READ_OPTIMIZED, INCREMENTAL), SNAPSHOT, since="0.9.0",
     doc="What a read answers.", alternatives=("hoodie.datasource.view.type",)
 )
 INCREMENTAL_FORMAT = ConfigKey(
-    "hoodie.datasource.query.incremental.format", choice("latest_state", "cdc"), "latest_state", since="0.13.0",
+    "hoodie.datasource.query.incremental.format", choice(LATEST_STATE, CDC), LATEST_STATE, since="0.13.0",
     doc=(
         "What an incremental query gives: latest_state, each row once in its newest state; or cdc, every change with "
         "the row before and after it."
@@ -39,7 +45,7 @@ START_OFFSET = ConfigKey(
     doc="Where a stream without a checkpoint begins: earliest, latest, or an instant, whose own changes are left out."
 )
 START_OFFSET_ORDER = ConfigKey(
-    "hudi.streaming.start.order", choice("stable", "start", "completion"), since="0.1.0",
+    "hudi.streaming.start.order", choice(STABLE, START_ORDER, COMPLETION), since="0.1.0",
     doc=(
         "Order of the reader whose checkpoint the start offset is, if it is not the stream's own: stable, start or "
         "completion; the stream begins where it misses nothing."
@@ -81,14 +87,14 @@ INCR_FILTERS = ConfigKey(
     doc="Filters of an incremental query, with commas between them."
 )
 ORDER = ConfigKey(
-    "hudi.read.incremental.order", choice("stable", "start", "completion"), since="0.1.0",
+    "hudi.read.incremental.order", choice(STABLE, START_ORDER, COMPLETION), since="0.1.0",
     doc=(
         "How an incremental query goes about a commit that is still open: stable, it reads up to it; start, it reads "
         "past it, and gives rows again later; completion, it goes by the times at which commits were completed."
     )
 )
 ON_MISSING = ConfigKey(
-    "hudi.read.incremental.on.missing", choice("error", "full_scan", "skip"), since="0.1.0",
+    "hudi.read.incremental.on.missing", choice(ERROR, FULL_SCAN, SKIP), since="0.1.0",
     doc=(
         "What an incremental query does whose begin lies before archived instants: error, full_scan, or skip, which "
         "gives the rows that are still on the timeline; not given: skip for the begin 000, else error. Of other "
@@ -111,7 +117,7 @@ USE_END_SCHEMA = ConfigKey(
     doc="Incremental rows have the schema of the last instant."
 )
 HOLLOW_POLICY = ConfigKey(
-    "hoodie.read.timeline.holes.resolution.policy", choice("FAIL", "BLOCK", "USE_TRANSITION_TIME"), "FAIL",
+    "hoodie.read.timeline.holes.resolution.policy", choice(FAIL, BLOCK, TRANSITION), FAIL,
     since="0.14.0",
     doc=(
         "What an incremental query does where a commit is still open: FAIL, read up to it (BLOCK), or go by the "

@@ -5,25 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlparse
 
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
 from hudi_timeline.options import file_options as file
 from hudi_timeline.options import service_options as service
 from hudi_timeline.options.compaction_config import CompactionConfig, compaction_config
-from hudi_timeline.options.config_key import given_value, keys_of, value_of
+from hudi_timeline.options.config_key import given_value, given_values, value_of
 from hudi_timeline.options.registry import ParsedOptions, canonical, shown
-from hudi_timeline.options.service_options import (
-    ARCHIVE_MAX_COMMITS,
-    ARCHIVE_MIN_COMMITS,
-    CALLBACK_CLASS,
-    CALLBACK_HEADERS,
-    CALLBACK_KEY,
-    CALLBACK_ON,
-    CALLBACK_TIMEOUT,
-    CALLBACK_URL,
-)
 
 KEEP_COMMITS, KEEP_VERSIONS, KEEP_HOURS = (
     "KEEP_LATEST_COMMITS",
@@ -61,9 +50,6 @@ class ServiceConfig:
     compaction: CompactionConfig = field(default_factory=CompactionConfig)
 
 
-SERVICE_FIELDS = keys_of(ServiceConfig)
-
-
 def service_config(given: ParsedOptions) -> ServiceConfig:
     """Service options of a call.
 
@@ -71,16 +57,14 @@ def service_config(given: ParsedOptions) -> ServiceConfig:
         InvalidOptionError: archival would leave no commit, or as many as make it begin.
         UnsupportedError, ConflictingOptionError: as `compaction_config`.
     """
-    values: dict[str, Any] = {
-        name: given.parsed[key] for name, key in SERVICE_FIELDS.items() if key in given.parsed
-    }
+    values = given_values(ServiceConfig, given.parsed)
     config = ServiceConfig(**values, compaction=compaction_config(given))
     if config.archive_max_commits <= config.archive_min_commits:
         raise InvalidOptionError(
-            f"{ARCHIVE_MAX_COMMITS}={config.archive_max_commits} is not above "
-            f"{ARCHIVE_MIN_COMMITS}={config.archive_min_commits}",
-            remedy=f"raise {ARCHIVE_MAX_COMMITS}, or lower {ARCHIVE_MIN_COMMITS}.",
-            option=ARCHIVE_MAX_COMMITS,
+            f"{service.ARCHIVE_MAX_COMMITS}={config.archive_max_commits} is not above "
+            f"{service.ARCHIVE_MIN_COMMITS}={config.archive_min_commits}",
+            remedy=f"raise {service.ARCHIVE_MAX_COMMITS}, or lower {service.ARCHIVE_MIN_COMMITS}.",
+            option=service.ARCHIVE_MAX_COMMITS,
         )
     return config
 
@@ -123,9 +107,6 @@ class ResizeConfig:
         return self.merge * self.max_file_bytes
 
 
-RESIZE_FIELDS = keys_of(ResizeConfig)
-
-
 def parse_resize_options(options: Mapping[str, str]) -> ResizeConfig:
     """Options of a resize.
 
@@ -135,7 +116,7 @@ def parse_resize_options(options: Mapping[str, str]) -> ResizeConfig:
             at least.
     """
     given = canonical(options)
-    values: dict[str, Any] = {n: given.parsed[k] for n, k in RESIZE_FIELDS.items() if k in given.parsed}
+    values = given_values(ResizeConfig, given.parsed)
     config = ResizeConfig(**values, files=compaction_config(given))
     if config.merge > config.split:
         raise ConflictingOptionError(
@@ -167,8 +148,8 @@ class CallbackConfig:
 
     function: str = ""
     url: str = ""
-    timeout_s: int = CALLBACK_TIMEOUT.value
-    api_key: str = field(default=CALLBACK_KEY.value, repr=False)
+    timeout_s: int = service.CALLBACK_TIMEOUT.value
+    api_key: str = field(default=service.CALLBACK_KEY.value, repr=False)
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
@@ -179,44 +160,45 @@ def callback_config(given: ParsedOptions) -> CallbackConfig | None:
         UnsupportedError: a class that only a JVM can load.
         InvalidOptionError: no address to post to, or no such address or header.
     """
-    if given.parsed.get(CALLBACK_ON) is not True:
+    if given.parsed.get(service.CALLBACK_ON) is not True:
         return None
-    named = str(given.parsed.get(CALLBACK_CLASS) or HTTP)
+    named = str(given.parsed.get(service.CALLBACK_CLASS) or HTTP)
     if ":" in named:
         return CallbackConfig(function=named)
     if named != HTTP:
         raise UnsupportedError(
-            f"{CALLBACK_CLASS}={named} is a commit callback that needs a JVM",
+            f"{service.CALLBACK_CLASS}={named} is a commit callback that needs a JVM",
             remedy=f"use {HTTP.rpartition('.')[2]}, or a Python function as module:function.",
-            option=CALLBACK_CLASS,
+            option=service.CALLBACK_CLASS,
             value=named,
         )
-    url = str(given.parsed.get(CALLBACK_URL) or "").strip()
+    url = str(given.parsed.get(service.CALLBACK_URL) or "").strip()
     address = urlparse(url)
     if address.scheme not in ("http", "https") or not address.hostname:
         raise InvalidOptionError(
-            f"{CALLBACK_ON}=true posts commits to {CALLBACK_URL}, which is {url!r}",
+            f"{service.CALLBACK_ON}=true posts commits to {service.CALLBACK_URL}, which is {url!r}",
             remedy="give an address that begins with http:// or https://.",
-            option=CALLBACK_URL,
+            option=service.CALLBACK_URL,
         )
-    timeout = given.parsed.get(CALLBACK_TIMEOUT)
-    key = given.parsed.get(CALLBACK_KEY)
+    timeout = given.parsed.get(service.CALLBACK_TIMEOUT)
+    key = given.parsed.get(service.CALLBACK_KEY)
     return CallbackConfig(
         url=url,
-        timeout_s=timeout if isinstance(timeout, int) else CALLBACK_TIMEOUT.value,
+        timeout_s=timeout if isinstance(timeout, int) else service.CALLBACK_TIMEOUT.value,
         api_key=CallbackConfig().api_key if key is None else str(key).strip(),
         headers=tuple(
-            _header(h) for h in str(given.parsed.get(CALLBACK_HEADERS) or "").split(";") if h.strip()
+            _header(h) for h in str(given.parsed.get(service.CALLBACK_HEADERS) or "").split(";") if h.strip()
         ),
     )
 
 
 def _header(text: str) -> tuple[str, str]:
     name, colon, value = (part.strip() for part in text.partition(":"))
+    option = service.CALLBACK_HEADERS
     if not colon or not value or not _NAME.match(name) or not value.isprintable():
         raise InvalidOptionError(
-            f"{CALLBACK_HEADERS} has {shown(CALLBACK_HEADERS, name)!r}, which is not a header with a value",
+            f"{option} has {shown(option, name)!r}, which is not a header with a value",
             remedy="write name:value, with ; between headers.",
-            option=CALLBACK_HEADERS,
+            option=option,
         )
     return name, value

@@ -10,14 +10,11 @@ from hudi_format.keygen.key_generator import is_provided, kind_of
 from hudi_format.keygen.timestamp_based import STORED
 from hudi_timeline.options.file_options import (
     BUCKET_ENGINE,
-    BUCKET_HASH_INDEX,
-    GLOBAL_RECORD_LEVEL_INDEX,
     HASH_FIELDS,
     INDEX_CLASS,
     INDEX_CLASSES,
     INDEX_TYPE,
     NUM_BUCKETS,
-    RECORD_INDEX,
     SIMPLE_BUCKETS,
 )
 from hudi_timeline.options.registry import canonical, known_options, main_name, parse
@@ -28,20 +25,21 @@ from hudi_timeline.options.table_options import PAYLOAD
 class _Pair:
     """An option and the table properties to compare it with, of which the first stored counts.
 
-    `absent` is what a table means that stores none of them; None: what is not stored contradicts nothing.  A
-    copy-on-write table of Apache Hudi stores neither its payload class, nor an ordering field if it has none.
+    Without `properties` the one of the option's name is meant.  `absent` is what a table means that stores none of
+    them; None: what is not stored contradicts nothing.  A copy-on-write table of Apache Hudi stores neither its payload
+    class, nor an ordering field if it has none.
     """
 
     option: str
-    properties: tuple[str, ...]
+    properties: tuple[str, ...] = ()
     absent: str | None = None
 
 
 _PAIRS = (
-    _Pair("hoodie.table.name", ("hoodie.table.name",)),
-    _Pair("hoodie.database.name", ("hoodie.database.name",)),
+    _Pair("hoodie.table.name"),
+    _Pair("hoodie.database.name"),
     _Pair("hoodie.datasource.write.table.type", ("hoodie.table.type",), "COPY_ON_WRITE"),
-    _Pair("hoodie.table.version", ("hoodie.table.version",)),
+    _Pair("hoodie.table.version"),
     _Pair("hoodie.datasource.write.recordkey.field", ("hoodie.table.recordkey.fields",), ""),
     _Pair("hoodie.datasource.write.partitionpath.field", ("hoodie.table.partition.fields",), ""),
     _Pair(
@@ -57,31 +55,15 @@ _PAIRS = (
         "hoodie.datasource.write.keygenerator.type",
         ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class"),
     ),
-    _Pair(
-        "hoodie.datasource.write.hive_style_partitioning",
-        ("hoodie.datasource.write.hive_style_partitioning",),
-        "false",
-    ),
-    _Pair(
-        "hoodie.datasource.write.partitionpath.urlencode",
-        ("hoodie.datasource.write.partitionpath.urlencode",),
-        "false",
-    ),
-    _Pair("hoodie.table.timeline.timezone", ("hoodie.table.timeline.timezone",)),
-    _Pair(
-        "hoodie.datasource.write.drop.partition.columns",
-        ("hoodie.datasource.write.drop.partition.columns",),
-        "false",
-    ),
-    _Pair("hudi.merge", ("hudi.merge",)),
-    _Pair("hoodie.table.cdc.enabled", ("hoodie.table.cdc.enabled",), "false"),
-    _Pair(
-        "hoodie.table.cdc.supplemental.logging.mode",
-        ("hoodie.table.cdc.supplemental.logging.mode",),
-        "DATA_BEFORE_AFTER",
-    ),
-    _Pair("hoodie.populate.meta.fields", ("hoodie.populate.meta.fields",), "true"),
-    *(_Pair(key, (key,)) for key in STORED),
+    _Pair("hoodie.datasource.write.hive_style_partitioning", absent="false"),
+    _Pair("hoodie.datasource.write.partitionpath.urlencode", absent="false"),
+    _Pair("hoodie.table.timeline.timezone"),
+    _Pair("hoodie.datasource.write.drop.partition.columns", absent="false"),
+    _Pair("hudi.merge"),
+    _Pair("hoodie.table.cdc.enabled", absent="false"),
+    _Pair("hoodie.table.cdc.supplemental.logging.mode", absent="DATA_BEFORE_AFTER"),
+    _Pair("hoodie.populate.meta.fields", absent="true"),
+    *map(_Pair, STORED),
 )
 # Stored as well, and no conflict here: a write may differ, or is refused with what its table has.
 _INDEX = "hudi.index.type"
@@ -90,13 +72,12 @@ _ALSO_STORED = (
     _Pair(PAYLOAD, ("hoodie.compaction.payload.class",)),
     _Pair(INDEX_TYPE, (_INDEX,)),
     _Pair(INDEX_CLASS, (_INDEX,)),
-    _Pair(NUM_BUCKETS, (NUM_BUCKETS,)),
-    _Pair(HASH_FIELDS, (HASH_FIELDS,)),
-    _Pair(BUCKET_ENGINE, (BUCKET_ENGINE,), SIMPLE_BUCKETS),
+    _Pair(NUM_BUCKETS),
+    _Pair(HASH_FIELDS),
+    _Pair(BUCKET_ENGINE, absent=SIMPLE_BUCKETS),
 )
 _CLASS = "hoodie.datasource.write.keygenerator.class"
 _PARTITION_FIELD = "hoodie.datasource.write.partitionpath.field"
-_INDEX_NAMES = INDEX_CLASSES | {BUCKET_HASH_INDEX: "BUCKET", GLOBAL_RECORD_LEVEL_INDEX: RECORD_INDEX}
 _KEYGEN_NAMES = {
     "nonpartitioned": "non_partition",
     "globaldelete": "global_delete",
@@ -154,7 +135,8 @@ def _says(properties: Mapping[str, str], option: str, value: str) -> bool:
 
 
 def _stored(pair: _Pair, properties: Mapping[str, str]) -> str | None:
-    return next((properties[p] for p in pair.properties if properties.get(p, "").strip()), pair.absent)
+    names = pair.properties or (pair.option,)
+    return next((properties[p] for p in names if properties.get(p, "").strip()), pair.absent)
 
 
 def same_value(option: str, one: str, other: str) -> bool:
@@ -180,4 +162,4 @@ def _normal(option: str, text: str) -> object:
     if option == "hoodie.payload.ordering.field" or not text.strip():
         return text.strip()
     value = parse(known_options()[option], text)
-    return _INDEX_NAMES.get(str(value), value) if option in (INDEX_TYPE, INDEX_CLASS) else value
+    return INDEX_CLASSES.get(str(value), value) if option in (INDEX_TYPE, INDEX_CLASS) else value

@@ -8,38 +8,8 @@ from typing import Any
 
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError
 from hudi_timeline.options import transaction_options as keys
-from hudi_timeline.options.config_key import ConfigKey, given_value, keys_of, value_of
+from hudi_timeline.options.config_key import ConfigKey, given_value, given_values, keys_of, value_of
 from hudi_timeline.options.registry import ParsedOptions, canonical
-from hudi_timeline.options.transaction_options import (
-    ALLOW_EMPTY_COMMIT,
-    BY_KEYS,
-    CONCURRENCY_MODE,
-    CONFLICT_DETECTION,
-    CONFLICT_RETRIES,
-    CONFLICT_STRATEGY,
-    CONSISTENCY_CHECK,
-    CONSISTENCY_CHECKS,
-    CONSISTENCY_FIRST_MS,
-    CONSISTENCY_MOST_MS,
-    DURABILITY,
-    EARLY_COMMITS,
-    EARLY_DETECTION,
-    EARLY_STRATEGY,
-    FAILED_WRITES_POLICY,
-    HEARTBEAT_INTERVAL_MS,
-    HEARTBEAT_MISSES,
-    LOCK_PROVIDER,
-    METADATA_ENABLE,
-    NON_BLOCKING,
-    OPTIMISTIC,
-    OVERLAPPING,
-    PRECEDENCE_AFTER,
-    PRECEDENCE_WAIT_MS,
-    PRIORITY,
-    RUNNING_WAIT_MS,
-    WRITE_INSTANT,
-    WRITE_SEED,
-)
 
 EAGER, LAZY, NEVER = "EAGER", "LAZY", "NEVER"
 
@@ -55,7 +25,7 @@ class LockConfig:
         retries, pause_ms, most_pause_ms: of requests that the lock's server does not answer.
     """
 
-    provider: str | None = given_value(LOCK_PROVIDER)
+    provider: str | None = given_value(keys.LOCK_PROVIDER)
     path: str | None = given_value(keys.LOCK_PATH)
     expire_minutes: int = value_of(keys.LOCK_EXPIRE_MINUTES)
     validity_s: int = value_of(keys.LOCK_VALIDITY_S)
@@ -153,36 +123,34 @@ class TransactionConfig:
         raw: what was given, for the store of the lock's folder.
     """
 
-    heartbeat_interval_ms: int = value_of(HEARTBEAT_INTERVAL_MS)
-    heartbeat_misses: int = value_of(HEARTBEAT_MISSES)
-    failed_writes: str = value_of(FAILED_WRITES_POLICY)
-    mode: str = value_of(CONCURRENCY_MODE)
-    conflict_strategy: str = value_of(CONFLICT_STRATEGY)
-    detection: str = value_of(CONFLICT_DETECTION)
-    early_detection: bool = value_of(EARLY_DETECTION)
-    early_strategy: str = value_of(EARLY_STRATEGY)
-    early_commits: bool = value_of(EARLY_COMMITS)
-    conflict_retries: int = value_of(CONFLICT_RETRIES)
-    priority: str = value_of(PRIORITY)
-    precedence_after: int = value_of(PRECEDENCE_AFTER)
-    precedence_wait_ms: int = value_of(PRECEDENCE_WAIT_MS)
-    running_wait_ms: int = value_of(RUNNING_WAIT_MS)
-    instant: str | None = given_value(WRITE_INSTANT)
-    seed: str = value_of(WRITE_SEED)
+    heartbeat_interval_ms: int = value_of(keys.HEARTBEAT_INTERVAL_MS)
+    heartbeat_misses: int = value_of(keys.HEARTBEAT_MISSES)
+    failed_writes: str = value_of(keys.FAILED_WRITES_POLICY)
+    mode: str = value_of(keys.CONCURRENCY_MODE)
+    conflict_strategy: str = value_of(keys.CONFLICT_STRATEGY)
+    detection: str = value_of(keys.CONFLICT_DETECTION)
+    early_detection: bool = value_of(keys.EARLY_DETECTION)
+    early_strategy: str = value_of(keys.EARLY_STRATEGY)
+    early_commits: bool = value_of(keys.EARLY_COMMITS)
+    conflict_retries: int = value_of(keys.CONFLICT_RETRIES)
+    priority: str = value_of(keys.PRIORITY)
+    precedence_after: int = value_of(keys.PRECEDENCE_AFTER)
+    precedence_wait_ms: int = value_of(keys.PRECEDENCE_WAIT_MS)
+    running_wait_ms: int = value_of(keys.RUNNING_WAIT_MS)
+    instant: str | None = given_value(keys.WRITE_INSTANT)
+    seed: str = value_of(keys.WRITE_SEED)
     lock: LockConfig = field(default_factory=LockConfig)
-    consistency_check: bool = value_of(CONSISTENCY_CHECK)
-    consistency_first_ms: int = value_of(CONSISTENCY_FIRST_MS)
-    consistency_most_ms: int = value_of(CONSISTENCY_MOST_MS)
-    consistency_checks: int = value_of(CONSISTENCY_CHECKS)
-    metadata_enable: bool | None = given_value(METADATA_ENABLE)
+    consistency_check: bool = value_of(keys.CONSISTENCY_CHECK)
+    consistency_first_ms: int = value_of(keys.CONSISTENCY_FIRST_MS)
+    consistency_most_ms: int = value_of(keys.CONSISTENCY_MOST_MS)
+    consistency_checks: int = value_of(keys.CONSISTENCY_CHECKS)
+    metadata_enable: bool | None = given_value(keys.METADATA_ENABLE)
     indexes: IndexConfig = field(default_factory=IndexConfig)
-    durability: str = value_of(DURABILITY)
-    allow_empty: bool = value_of(ALLOW_EMPTY_COMMIT)
+    durability: str = value_of(keys.DURABILITY)
+    allow_empty: bool = value_of(keys.ALLOW_EMPTY_COMMIT)
     raw: Mapping[str, str] = field(default_factory=dict)
 
 
-TRANSACTION_FIELDS = keys_of(TransactionConfig)
-LOCK_FIELDS = keys_of(LockConfig)
 INDEX_FIELDS = keys_of(IndexConfig)
 
 _ZOOKEEPER = (keys.ZOOKEEPER, keys.ZOOKEEPER_IMPLICIT)
@@ -220,16 +188,17 @@ def transaction_config(given: ParsedOptions) -> TransactionConfig:
         InvalidOptionError: a lock provider without what it needs.
         ConflictingOptionError: options of a lock provider that is not chosen.
     """
-    values: dict[str, Any] = {n: given.parsed[k] for n, k in TRANSACTION_FIELDS.items() if k in given.parsed}
-    if values.get("mode") in OVERLAPPING:
+    values = given_values(TransactionConfig, given.parsed)
+    if values.get("mode") in keys.OVERLAPPING:
         values["failed_writes"] = LAZY  # writers must not roll back each other
     if values.get("early_detection"):
         _check_early(values)
-    if values.get("mode") == NON_BLOCKING and values.get("detection") == BY_KEYS:
+    if values.get("mode") == keys.NON_BLOCKING and values.get("detection") == keys.BY_KEYS:
         raise ConflictingOptionError(
-            f"{CONFLICT_DETECTION}={BY_KEYS} is for {OPTIMISTIC}: with {NON_BLOCKING} each key has one file group",
+            f"{keys.CONFLICT_DETECTION}={keys.BY_KEYS} is for {keys.OPTIMISTIC}: with {keys.NON_BLOCKING} each key has "
+            "one file group",
             remedy="leave out one of the two.",
-            option=str(CONFLICT_DETECTION),
+            option=str(keys.CONFLICT_DETECTION),
         )
     indexes = _index_config(given, values.get("metadata_enable"))
     return TransactionConfig(**values, lock=_lock_config(given), indexes=indexes, raw=given.text)
@@ -241,30 +210,30 @@ def _check_early(values: Mapping[str, Any]) -> None:
     Raises:
         ConflictingOptionError: the mode, or the detection by keys.
     """
-    if values.get("mode") != OPTIMISTIC:
+    if values.get("mode") != keys.OPTIMISTIC:
         raise ConflictingOptionError(
-            f"{EARLY_DETECTION}=true is for writers that overlap",
-            remedy=f"set {CONCURRENCY_MODE}={OPTIMISTIC} in all writers, or leave it out.",
-            option=str(EARLY_DETECTION),
+            f"{keys.EARLY_DETECTION}=true is for writers that overlap",
+            remedy=f"set {keys.CONCURRENCY_MODE}={keys.OPTIMISTIC} in all writers, or leave it out.",
+            option=str(keys.EARLY_DETECTION),
         )
-    if values.get("detection") == BY_KEYS:
+    if values.get("detection") == keys.BY_KEYS:
         raise ConflictingOptionError(
-            f"{EARLY_DETECTION}=true compares file groups, and {CONFLICT_DETECTION}={BY_KEYS} the keys in them, "
-            "which are known when a writer commits",
+            f"{keys.EARLY_DETECTION}=true compares file groups, and {keys.CONFLICT_DETECTION}={keys.BY_KEYS} the keys "
+            "in them, which are known when a writer commits",
             remedy="leave out one of the two.",
-            option=str(EARLY_DETECTION),
+            option=str(keys.EARLY_DETECTION),
         )
 
 
 def _index_config(given: ParsedOptions, metadata_enable: bool | None) -> IndexConfig:
-    values: dict[str, Any] = {n: given.parsed[k] for n, k in INDEX_FIELDS.items() if k in given.parsed}
+    values = given_values(IndexConfig, given.parsed)
     found = IndexConfig(**values)
     asked = [INDEX_FIELDS[name] for name, switch in found.switches.items() if switch]
     if asked and metadata_enable is False:
         raise ConflictingOptionError(
-            f"{given.given_as[asked[0]]}=true asks for an index of the metadata table, and {METADATA_ENABLE}=false "
-            "drops it",
-            remedy=f"set {METADATA_ENABLE}=true, or leave the index out.",
+            f"{given.given_as[asked[0]]}=true asks for an index of the metadata table, and "
+            f"{keys.METADATA_ENABLE}=false drops it",
+            remedy=f"set {keys.METADATA_ENABLE}=true, or leave the index out.",
             option=str(asked[0]),
         )
     if found.record_index_least > found.record_index_most:
@@ -278,13 +247,17 @@ def _index_config(given: ParsedOptions, metadata_enable: bool | None) -> IndexCo
 
 
 def _lock_config(given: ParsedOptions) -> LockConfig:
-    values: dict[str, Any] = {n: given.parsed[k] for n, k in LOCK_FIELDS.items() if k in given.parsed}
+    values = given_values(LockConfig, given.parsed)
     if not values.get("path"):
         values.pop("path", None)
     by_address = any(
         given.text.get(k) for k in (keys.ZOOKEEPER_URL, keys.ZOOKEEPER_BASE_PATH, keys.ZOOKEEPER_LOCK_KEY)
     )
-    if by_address and not values.get("provider") and given.parsed.get(CONCURRENCY_MODE) in OVERLAPPING:
+    if (
+        by_address
+        and not values.get("provider")
+        and given.parsed.get(keys.CONCURRENCY_MODE) in keys.OVERLAPPING
+    ):
         # The default of Apache Hudi 0.x, which its documentation's example of several writers relies on.
         values["provider"] = keys.ZOOKEEPER
     provider = values.get("provider")
@@ -298,10 +271,10 @@ def _lock_config(given: ParsedOptions) -> LockConfig:
         own_class = provider is not None and ":" in provider  # it may read what it likes
         if key in given.parsed and given.text[key] and provider not in readers and not own_class:
             # Left out, two writers of one table would have two locks, without a word.
-            chosen = f"{LOCK_PROVIDER}={provider}" if provider else f"no {LOCK_PROVIDER}"
+            chosen = f"{keys.LOCK_PROVIDER}={provider}" if provider else f"no {keys.LOCK_PROVIDER}"
             raise ConflictingOptionError(
                 f"{given.given_as[key]} is given with {chosen}, whose lock does not read it",
-                remedy=f"set {LOCK_PROVIDER}={readers[0]}, or leave the option out.",
+                remedy=f"set {keys.LOCK_PROVIDER}={readers[0]}, or leave the option out.",
                 option=str(key),
             )
     return LockConfig(**values)

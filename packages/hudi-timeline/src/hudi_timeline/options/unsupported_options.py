@@ -5,6 +5,7 @@ Only a value that asks for it is refused; `hoodie.datasource.hive_sync.enable=fa
 
 from __future__ import annotations
 
+from hudi_format.merge.payloads import MODELS
 from hudi_timeline.options.config_key import (
     READ,
     WRITE,
@@ -12,11 +13,11 @@ from hudi_timeline.options.config_key import (
     Unsupported,
     is_false,
     is_given,
-    other_than,
     refused_if_given,
     refused_if_true,
+    refused_unless,
 )
-from hudi_timeline.options.option_types import BOOLEAN, FIELDS, NAME, TEXT, WHOLE, choice
+from hudi_timeline.options.option_types import BOOLEAN, FIELDS, NAME, WHOLE, choice
 from hudi_timeline.table_version import WRITE_VERSION
 
 
@@ -33,9 +34,7 @@ _ELSEWHERE = (
     "leave it out, and each write does it; or set {0}=false, and run HudiTable.{1}() on a thread, or `hudi {1} PATH` "
     "beside the writers"
 )
-_NO_LOGS = "leave it out; compaction (hoodie.compact.inline) merges log files into base files"
-MODELS = "org.apache.hudi.common.model."
-LOCKS = "org.apache.hudi.client.transaction.lock."
+_MERGE_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 _WRITTEN = f"leave it out; tables are written in version {WRITE_VERSION}, which every engine reads"
 _PAYLOAD_INSTEAD = (
     "leave it out, and set hoodie.datasource.write.payload.class to DefaultHoodieRecordPayload (the greatest "
@@ -60,31 +59,24 @@ UNSUPPORTED = (
         "hoodie.timeline.layout.version", WHOLE, "1", since="0.5.1",
         unsupported=Unsupported(lambda v: v != WRITE_VERSION.layout, "another timeline layout", _WRITTEN)
     ),
-    ConfigKey(
-        "hoodie.table.format", TEXT, "native", since="1.2.0",
-        unsupported=Unsupported(other_than("native"), "another table format", "leave it out")
-    ),
-    ConfigKey(
-        "hoodie.table.base.file.format", choice("PARQUET", "ORC", "HFILE"), "PARQUET",
-        alternatives=("hoodie.table.ro.file.format", "hoodie.base.file.format"),
-        unsupported=Unsupported(other_than("PARQUET"), "base files other than Parquet", "set it to PARQUET")
+    refused_unless("hoodie.table.format", "native", "another table format", "leave it out", since="1.2.0"),
+    refused_unless(
+        "hoodie.table.base.file.format", "PARQUET", "base files other than Parquet", "set it to PARQUET",
+        type=choice("PARQUET", "ORC", "HFILE"),
+        alternatives=("hoodie.table.ro.file.format", "hoodie.base.file.format")
     ),
     refused_if_true(
         "hoodie.table.multiple.base.file.formats.enable", "several base file formats", _LATER, since="1.0.0"
     ),
-    ConfigKey(
-        "hoodie.archivelog.folder", TEXT, "archived",
-        unsupported=Unsupported(other_than("archived"), "another folder for archived instants", "leave it out")
+    refused_unless(
+        "hoodie.archivelog.folder", "archived", "another folder for archived instants", "leave it out"
     ),
     refused_if_true("hoodie.allow.operation.metadata.field", "the operation meta column", _LATER, since="0.9.0"),
     refused_if_true("hoodie.partition.metafile.use.base.format", "partition metadata in Parquet", "set it to false"),
-    ConfigKey(
-        "hoodie.parquet.outputtimestamptype", choice("TIMESTAMP_MICROS", "TIMESTAMP_MILLIS", "INT96"),
-        "TIMESTAMP_MICROS",
-        unsupported=Unsupported(
-            other_than("TIMESTAMP_MICROS"), "timestamps in another form",
-            "leave it out; timestamps are written with microseconds, which every engine reads"
-        )
+    refused_unless(
+        "hoodie.parquet.outputtimestamptype", "TIMESTAMP_MICROS", "timestamps in another form",
+        "leave it out; timestamps are written with microseconds, which every engine reads",
+        type=choice("TIMESTAMP_MICROS", "TIMESTAMP_MILLIS", "INT96")
     ),
     refused_if_given("hoodie.avro.schema", "another name of a given schema", "use hoodie.write.schema"),
     refused_if_given(
@@ -111,19 +103,13 @@ UNSUPPORTED = (
             "a record merger", _PAYLOAD_INSTEAD
         )
     ),
-    ConfigKey(
-        "hoodie.datasource.write.record.merger.strategy", TEXT, "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
-        since="0.13.0", alternatives=("hoodie.write.record.merge.strategy.id",),
-        unsupported=Unsupported(
-            other_than("eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"), "a merge strategy", _PAYLOAD_INSTEAD
-        )
+    refused_unless(
+        "hoodie.datasource.write.record.merger.strategy", _MERGE_STRATEGY, "a merge strategy", _PAYLOAD_INSTEAD,
+        since="0.13.0", alternatives=("hoodie.write.record.merge.strategy.id",)
     ),
-    ConfigKey(
-        "hoodie.compaction.record.merger.strategy", TEXT, "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5", since="0.13.0",
-        alternatives=("hoodie.record.merge.strategy.id",),
-        unsupported=Unsupported(
-            other_than("eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"), "a merge strategy", _PAYLOAD_INSTEAD
-        )
+    refused_unless(
+        "hoodie.compaction.record.merger.strategy", _MERGE_STRATEGY, "a merge strategy", _PAYLOAD_INSTEAD,
+        since="0.13.0", alternatives=("hoodie.record.merge.strategy.id",)
     ),
     ConfigKey(
         "hoodie.record.merge.mode", choice("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING", "CUSTOM"), since="1.0.0",
@@ -146,18 +132,12 @@ UNSUPPORTED = (
             is_given, "overwriting by bulk_insert", "use the operation insert_overwrite or insert_overwrite_table"
         )
     ),
-    ConfigKey(
-        "hoodie.fileid.prefix.provider.class", TEXT, "org.apache.hudi.table.RandomFileIdPrefixProvider",
-        since="0.10.0",
-        unsupported=Unsupported(
-            other_than("org.apache.hudi.table.RandomFileIdPrefixProvider"), "a provider of file ids", "leave it out"
-        )
+    refused_unless(
+        "hoodie.fileid.prefix.provider.class", "org.apache.hudi.table.RandomFileIdPrefixProvider",
+        "a provider of file ids", "leave it out", since="0.10.0"
     ),
-    ConfigKey(
-        "hoodie.writestatus.class", TEXT, "org.apache.hudi.client.WriteStatus",
-        unsupported=Unsupported(
-            other_than("org.apache.hudi.client.WriteStatus"), "a class of the JVM", "leave it out"
-        )
+    refused_unless(
+        "hoodie.writestatus.class", "org.apache.hudi.client.WriteStatus", "a class of the JVM", "leave it out"
     ),
     refused_if_true("hoodie.metadata.bloom.filter.enable", "the bloom_filters index", _LATER, since="1.1.0"),
     refused_if_true("hoodie.metadata.record.level.index.enable", "the record index", _LATER, since="1.1.0"),
@@ -232,21 +212,17 @@ UNSUPPORTED = (
         "hoodie.datasource.read.partition.value.extractor.enabled", "partition values by a class of the JVM",
         "leave it out", scopes=_ONLY_READ, since="1.2.0"
     ),
-    ConfigKey(
-        "hoodie.read.blob.inline.mode", choice("CONTENT", "DESCRIPTOR"), "DESCRIPTOR", since="1.2.0",
-        unsupported=Unsupported(other_than("DESCRIPTOR"), "the bytes of blobs in reads", "leave it out", _ONLY_READ)
+    refused_unless(
+        "hoodie.read.blob.inline.mode", "DESCRIPTOR", "the bytes of blobs in reads", "leave it out",
+        type=choice("CONTENT", "DESCRIPTOR"), scopes=_ONLY_READ, since="1.2.0"
     ),
-    ConfigKey(
-        "hoodie.precommit.validators.failure.policy", TEXT, "FAIL", since="1.2.0",
-        unsupported=Unsupported(
-            other_than("FAIL"), "commits that a validator objects to", "leave it out, or leave the validator out"
-        )
+    refused_unless(
+        "hoodie.precommit.validators.failure.policy", "FAIL", "commits that a validator objects to",
+        "leave it out, or leave the validator out", since="1.2.0"
     ),
-    ConfigKey(
-        "hoodie.prewrite.cleaner.policy", TEXT, "NONE", since="1.2.0",
-        unsupported=Unsupported(
-            other_than("NONE"), "a cleaning before the write", "leave it out, and call HudiTable.clean first"
-        )
+    refused_unless(
+        "hoodie.prewrite.cleaner.policy", "NONE", "a cleaning before the write",
+        "leave it out, and call HudiTable.clean first", since="1.2.0"
     ),
     refused_if_given(
         "hoodie.prewrite.validators", "checks before a write by classes of the JVM", "use hudi.write.rules",

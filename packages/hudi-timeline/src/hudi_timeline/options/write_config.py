@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from hudi_format.errors import ConflictingOptionError, InvalidOptionError, UnsupportedError
 from hudi_format.keygen.key_generator import kind_of
@@ -13,8 +12,7 @@ from hudi_index.lookup import CUSTOM
 from hudi_timeline.options import file_options as file
 from hudi_timeline.options import table_options as table
 from hudi_timeline.options import write_options as write
-from hudi_timeline.options.config_key import WRITE, given_value, keys_of, value_of
-from hudi_timeline.options.file_options import CODEC, INDEX_CLASS, INDEX_CLASSES, INDEX_TYPE, ZSTD_LEVEL
+from hudi_timeline.options.config_key import WRITE, given_value, given_values, value_of
 from hudi_timeline.options.registry import ParsedOptions, canonical
 from hudi_timeline.options.service_config import (
     CallbackConfig,
@@ -22,39 +20,8 @@ from hudi_timeline.options.service_config import (
     callback_config,
     service_config,
 )
-from hudi_timeline.options.table_options import (
-    DELETE_FIELD,
-    DELETE_MARKER,
-    KEYGEN_CLASS,
-    KEYGEN_TYPE,
-    MERGE,
-    PAYLOAD,
-    PAYLOAD_ORDERING,
-    PRECOMBINE,
-    RECORD_KEY,
-    SOURCE_SCHEMA_FILE,
-    TARGET_SCHEMA_FILE,
-    WRITE_SCHEMA,
-)
 from hudi_timeline.options.transaction_config import TransactionConfig, transaction_config
 from hudi_timeline.options.unsupported import refuse_effects, say_tuning
-from hudi_timeline.options.write_options import (
-    DROP_DUPLICATES,
-    DUP_POLICY,
-    OPERATION,
-    OTHER_THAN_BEFORE,
-    PARTITIONER,
-    PARTITIONS_TO_DELETE,
-    PREPPED,
-    SAME_BEFORE_AND_AFTER,
-    SINGLE_VALUE,
-    SORT_COLUMNS,
-    SQL_VALIDATORS,
-    STATIC_PARTITIONS,
-    STORAGE_LEVEL,
-    VALIDATOR_PACKAGE,
-    VALIDATORS,
-)
 
 # The number of tasks by operation; the others are as an insert.
 PARALLELISM = {
@@ -94,24 +61,24 @@ class WriteConfig:
     table_name: str | None = given_value(table.TABLE_NAME)
     database: str | None = given_value(table.DATABASE)
     table_type: str | None = given_value(table.TABLE_TYPE)
-    operation: str = value_of(OPERATION)
+    operation: str = value_of(write.OPERATION)
     operation_given: bool = False
-    record_key_fields: tuple[str, ...] | None = given_value(RECORD_KEY)
+    record_key_fields: tuple[str, ...] | None = given_value(table.RECORD_KEY)
     partition_fields: tuple[str, ...] | None = given_value(table.PARTITION)
     ordering_field: str | None = None
     ordering_given: bool = False
     prepped: bool = False
     partitioner: str | None = None
-    keygen_class: str | None = given_value(KEYGEN_CLASS)
-    keygen_type: str | None = given_value(KEYGEN_TYPE)
+    keygen_class: str | None = given_value(table.KEYGEN_CLASS)
+    keygen_type: str | None = given_value(table.KEYGEN_TYPE)
     hive_style: bool | None = given_value(table.HIVE_STYLE)
     url_encode: bool | None = given_value(table.URL_ENCODE)
     drop_partition_columns: bool = value_of(table.DROP_PARTITION_COLUMNS)
     populate_meta_fields: bool = value_of(table.POPULATE_META_FIELDS)
-    payload_class: str | None = given_value(PAYLOAD)
-    index_type: str | None = given_value(INDEX_TYPE)
+    payload_class: str | None = given_value(table.PAYLOAD)
+    index_type: str | None = given_value(file.INDEX_TYPE)
     index_switch: bool = value_of(file.INDEX_SWITCH)
-    index_class: str | None = given_value(INDEX_CLASS)
+    index_class: str | None = given_value(file.INDEX_CLASS)
     bucket_engine: str | None = given_value(file.BUCKET_ENGINE)
     num_buckets: int | None = given_value(file.NUM_BUCKETS)
     hash_fields: tuple[str, ...] | None = given_value(file.HASH_FIELDS)
@@ -124,7 +91,7 @@ class WriteConfig:
     combine_before_upsert: bool = value_of(write.COMBINE_BEFORE_UPSERT)
     combine_before_delete: bool = value_of(write.COMBINE_BEFORE_DELETE)
     allow_duplicate_on_inserts: bool = value_of(write.ALLOW_DUPLICATE_ON_INSERTS)
-    codec: str = value_of(CODEC)
+    codec: str = value_of(file.CODEC)
     codec_level: int | None = None
     parquet_block_bytes: int = value_of(file.PARQUET_BLOCK_BYTES)
     parquet_page_bytes: int = value_of(file.PARQUET_PAGE_BYTES)
@@ -144,8 +111,8 @@ class WriteConfig:
     bloom_entries: int | None = given_value(file.BLOOM_ENTRIES)
     bloom_fpp: float = value_of(file.BLOOM_FPP)
     bloom_max_entries: int = value_of(file.BLOOM_MAX_ENTRIES)
-    partitions_to_delete: tuple[str, ...] = value_of(PARTITIONS_TO_DELETE, otherwise=())
-    static_overwrite_partitions: tuple[str, ...] = value_of(STATIC_PARTITIONS, otherwise=())
+    partitions_to_delete: tuple[str, ...] = value_of(write.PARTITIONS_TO_DELETE, otherwise=())
+    static_overwrite_partitions: tuple[str, ...] = value_of(write.STATIC_PARTITIONS, otherwise=())
     overwrite_mode: str | None = given_value(write.OVERWRITE_MODE)
     set_null_for_missing_columns: bool = value_of(table.SET_NULL_FOR_MISSING_COLUMNS)
     allow_column_drop: bool = value_of(table.ALLOW_COLUMN_DROP)
@@ -154,30 +121,30 @@ class WriteConfig:
     types: str | None = given_value(table.WRITE_TYPES)
     schema_mode: str = value_of(table.SCHEMA_MODE)
     null_texts: str = value_of(table.NULL_TEXTS)
-    write_schema: str | None = given_value(WRITE_SCHEMA)
-    source_schema_file: str | None = given_value(SOURCE_SCHEMA_FILE)
-    target_schema_file: str | None = given_value(TARGET_SCHEMA_FILE)
+    write_schema: str | None = given_value(table.WRITE_SCHEMA)
+    source_schema_file: str | None = given_value(table.SOURCE_SCHEMA_FILE)
+    target_schema_file: str | None = given_value(table.TARGET_SCHEMA_FILE)
     event_time_field: str = value_of(table.EVENT_TIME)
-    delete_field: str | None = given_value(DELETE_FIELD)
-    delete_marker: str | None = given_value(DELETE_MARKER)
+    delete_field: str | None = given_value(table.DELETE_FIELD)
+    delete_marker: str | None = given_value(table.DELETE_MARKER)
     table_timezone: str | None = given_value(table.TABLE_TIMEZONE)
     cdc_enabled: bool = value_of(table.CDC_ENABLED)
     cdc_mode: str | None = given_value(table.CDC_MODE)
-    storage_level: str = _frame_level(STORAGE_LEVEL.value)
+    storage_level: str = _frame_level(write.STORAGE_LEVEL.value)
     shuffle_parallelism: int | None = None
     bulk_insert_sort_mode: str = value_of(write.SORT_MODE)
-    bulk_insert_sort_columns: tuple[str, ...] = value_of(SORT_COLUMNS, otherwise=())
-    drop_duplicates: bool = value_of(DROP_DUPLICATES)
-    duplicate_policy: str = value_of(DUP_POLICY)
-    validators: tuple[str, ...] = value_of(VALIDATORS, otherwise=())
-    equality_queries: str = value_of(SAME_BEFORE_AND_AFTER, otherwise="")
-    inequality_queries: str = value_of(OTHER_THAN_BEFORE, otherwise="")
-    single_value_queries: str = value_of(SINGLE_VALUE, otherwise="")
+    bulk_insert_sort_columns: tuple[str, ...] = value_of(write.SORT_COLUMNS, otherwise=())
+    drop_duplicates: bool = value_of(write.DROP_DUPLICATES)
+    duplicate_policy: str = value_of(write.DUP_POLICY)
+    validators: tuple[str, ...] = value_of(write.VALIDATORS, otherwise=())
+    equality_queries: str = value_of(write.SAME_BEFORE_AND_AFTER, otherwise="")
+    inequality_queries: str = value_of(write.OTHER_THAN_BEFORE, otherwise="")
+    single_value_queries: str = value_of(write.SINGLE_VALUE, otherwise="")
     rules: str = value_of(write.RULES, otherwise="")
     quarantine_path: str | None = given_value(write.QUARANTINE)
     quarantine_max_rows: int | None = given_value(write.QUARANTINE_MOST)
     progress: str = value_of(write.PROGRESS)
-    merge: str | None = given_value(MERGE)
+    merge: str | None = given_value(table.MERGE)
     memory_max: int | None = given_value(table.MEMORY_MAX)
     spill_path: str = value_of(table.SPILL_PATH, otherwise="")
     spill_compress: bool = value_of(table.SPILL_COMPRESS)
@@ -194,9 +161,6 @@ class WriteConfig:
         return {k.removeprefix(prefix): v for k, v in self.raw.items() if k.startswith(prefix)}
 
 
-WRITE_FIELDS = keys_of(WriteConfig)
-
-
 def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
     """Typed options of a write.
 
@@ -208,13 +172,11 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
     """
     given = canonical(options)
     refuse_effects(given, WRITE)
-    values: dict[str, Any] = {
-        name: given.parsed[key] for name, key in WRITE_FIELDS.items() if key in given.parsed
-    }
-    operation = str(values.get("operation", OPERATION.value))
-    prepped = operation.endswith(PREPPED)
+    values = given_values(WriteConfig, given.parsed)
+    operation = str(values.get("operation", write.OPERATION.value))
+    prepped = operation.endswith(write.PREPPED)
     if prepped:
-        values["operation"] = operation = operation.removesuffix(PREPPED)
+        values["operation"] = operation = operation.removesuffix(write.PREPPED)
         _refuse_for_prepped(given, operation)
     _refuse_contradictions(given, operation)
     if values.get("drop_duplicates"):
@@ -223,22 +185,14 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
             values["operation"] = operation = "insert"
     values["validators"] = _validators(given)
     say_tuning(given)
-    if values.get("codec") in ("", "none"):
-        values["codec"] = "uncompressed"
-    if values.get("codec", CODEC.value) == "zstd":
-        values["codec_level"] = given.parsed.get(ZSTD_LEVEL)
+    if values.get("codec", file.CODEC.value) == "zstd":
+        values["codec_level"] = given.parsed.get(file.ZSTD_LEVEL)
     values["index_type"] = _index(given)
     if values["index_type"] != CUSTOM:
         values.pop("index_class", None)
     _refuse_other_index(given, values["index_type"], operation)
     # An empty text is "none" for what may be missing.
-    for name in (
-        "database",
-        "merge",
-        "write_schema",
-        "source_schema_file",
-        "target_schema_file",
-    ):
+    for name in ("database", "merge", "write_schema", "source_schema_file", "target_schema_file"):
         if not values.get(name):
             values.pop(name, None)
     tasks = given.parsed.get(PARALLELISM.get(operation, PARALLELISM["insert"]))
@@ -246,10 +200,10 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
         **values,
         prepped=prepped,
         partitioner=_function(given),
-        operation_given=OPERATION in given.parsed,
+        operation_given=write.OPERATION in given.parsed,
         ordering_field=_ordering(given),
-        ordering_given=PRECOMBINE in given.parsed or bool(given.parsed.get(PAYLOAD_ORDERING)),
-        storage_level=_frame_level(str(given.parsed.get(STORAGE_LEVEL, STORAGE_LEVEL.value))),
+        ordering_given=table.PRECOMBINE in given.parsed or bool(given.parsed.get(table.PAYLOAD_ORDERING)),
+        storage_level=_frame_level(str(given.parsed.get(write.STORAGE_LEVEL, write.STORAGE_LEVEL.value))),
         shuffle_parallelism=tasks if isinstance(tasks, int) and tasks > 0 else None,
         callback=callback_config(given),
         transaction=transaction_config(given),
@@ -259,7 +213,8 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
     )
 
 
-_QUERIES = dict(zip(SQL_VALIDATORS, (SAME_BEFORE_AND_AFTER, OTHER_THAN_BEFORE, SINGLE_VALUE), strict=True))
+_QUERY_OPTIONS = (write.SAME_BEFORE_AND_AFTER, write.OTHER_THAN_BEFORE, write.SINGLE_VALUE)
+_QUERIES = dict(zip(write.SQL_VALIDATORS, _QUERY_OPTIONS, strict=True))
 
 
 def _validators(given: ParsedOptions) -> tuple[str, ...]:
@@ -268,45 +223,47 @@ def _validators(given: ParsedOptions) -> tuple[str, ...]:
     Raises:
         ConflictingOptionError: one without the other, which would check nothing.
     """
-    parsed = given.parsed.get(VALIDATORS)
-    names = tuple(n.removeprefix(VALIDATOR_PACKAGE) for n in parsed) if isinstance(parsed, tuple) else ()
+    parsed = given.parsed.get(write.VALIDATORS)
+    names = (
+        tuple(n.removeprefix(write.VALIDATOR_PACKAGE) for n in parsed) if isinstance(parsed, tuple) else ()
+    )
     for name, key in _QUERIES.items():
         queries = bool(str(given.parsed.get(key) or "").strip())
         if name in names and not queries:
             raise _conflict(
-                f"{VALIDATORS} names {name}, but {key} is not given", f"give its queries in {key}."
+                f"{write.VALIDATORS} names {name}, but {key} is not given", f"give its queries in {key}."
             )
         if queries and name not in names:
-            raise _conflict(f"{key} is given, but {VALIDATORS} does not name {name}", f"add {name} to it.")
+            raise _conflict(
+                f"{key} is given, but {write.VALIDATORS} does not name {name}", f"add {name} to it."
+            )
     return names
 
 
 def _ordering(given: ParsedOptions) -> str | None:
-    fields = given.parsed.get(PRECOMBINE)
-    if PRECOMBINE not in given.parsed:
-        return str(given.parsed.get(PAYLOAD_ORDERING) or "") or None
+    fields = given.parsed.get(table.PRECOMBINE)
+    if table.PRECOMBINE not in given.parsed:
+        return str(given.parsed.get(table.PAYLOAD_ORDERING) or "") or None
     if not isinstance(fields, tuple) or not fields:
         return None
     if len(fields) > 1:
         raise UnsupportedError(
             f"several ordering fields ({', '.join(fields)}) need table version 9",
-            remedy=f"name the one field that decides in {PRECOMBINE}.",
-            option=given.given_as[PRECOMBINE],
+            remedy=f"name the one field that decides in {table.PRECOMBINE}.",
+            option=given.given_as[table.PRECOMBINE],
         )
     return str(fields[0])
 
 
 def _index(given: ParsedOptions) -> str | None:
     """Index of the options, by type or class."""
-    kind, class_name = given.parsed.get(INDEX_TYPE), given.parsed.get(INDEX_CLASS)
-    kind = "BUCKET" if kind == file.BUCKET_HASH_INDEX else kind
-    kind = file.RECORD_INDEX if kind == file.GLOBAL_RECORD_LEVEL_INDEX else kind
+    kind, class_name = given.parsed.get(file.INDEX_TYPE), given.parsed.get(file.INDEX_CLASS)
     if not class_name:
         return str(kind) if kind else None
-    named = INDEX_CLASSES.get(str(class_name), CUSTOM)
+    named = file.INDEX_CLASSES.get(str(class_name), CUSTOM)
     if kind and kind != named:
         raise _conflict(
-            f"{given.given_as[INDEX_TYPE]} is {kind}, {given.given_as[INDEX_CLASS]} is {class_name}",
+            f"{given.given_as[file.INDEX_TYPE]} is {kind}, {given.given_as[file.INDEX_CLASS]} is {class_name}",
             "give one of them.",
         )
     return named
@@ -324,7 +281,7 @@ def _refuse_other_index(given: ParsedOptions, index: str | None, operation: str)
             raise _conflict(
                 f"{file.LAYOUT_TYPE} is DEFAULT, but the index BUCKET lays files out by bucket", "omit it."
             )
-        for key in (PARTITIONER, SORT_COLUMNS):
+        for key in (write.PARTITIONER, write.SORT_COLUMNS):
             if operation == "bulk_insert" and given.parsed.get(key):
                 raise _conflict(
                     f"{key} is given, but rows of the index BUCKET go to the file groups of their buckets",
@@ -335,13 +292,13 @@ def _refuse_other_index(given: ParsedOptions, index: str | None, operation: str)
             if given.parsed.get(key) and given.parsed.get(key) != key.value:
                 raise _conflict(
                     f"{given.given_as[key]} is given, but the index is {index}",
-                    f"set {INDEX_TYPE}=BUCKET, or leave it out.",
+                    f"set {file.INDEX_TYPE}=BUCKET, or leave it out.",
                 )
     if index != "BUCKET" and (layout == "BUCKET" or partitioner):
         key = file.LAYOUT_TYPE if layout == "BUCKET" else file.LAYOUT_PARTITIONER
         raise _conflict(
             f"{key}={given.text[key]} goes with the index BUCKET only",
-            f"set {INDEX_TYPE}=BUCKET, or omit it.",
+            f"set {file.INDEX_TYPE}=BUCKET, or omit it.",
         )
 
 
@@ -352,67 +309,76 @@ def _refuse_contradictions(given: ParsedOptions, operation: str) -> None:
         ConflictingOptionError, InvalidOptionError.
     """
     parsed = given.parsed
-    if parsed.get(PARTITIONS_TO_DELETE) and operation != "delete_partition":
+    if parsed.get(write.PARTITIONS_TO_DELETE) and operation != "delete_partition":
         raise _conflict(
-            f"{PARTITIONS_TO_DELETE} is given, but the operation is {operation}",
-            f"set {OPERATION}=delete_partition, or omit the partitions.",
+            f"{write.PARTITIONS_TO_DELETE} is given, but the operation is {operation}",
+            f"set {write.OPERATION}=delete_partition, or omit the partitions.",
         )
-    for schema_file in (SOURCE_SCHEMA_FILE, TARGET_SCHEMA_FILE):
-        if parsed.get(WRITE_SCHEMA) and parsed.get(schema_file):
+    for schema_file in (table.SOURCE_SCHEMA_FILE, table.TARGET_SCHEMA_FILE):
+        if parsed.get(table.WRITE_SCHEMA) and parsed.get(schema_file):
             raise _conflict(
-                f"{WRITE_SCHEMA} and {given.given_as[schema_file]} are given", "give one of them."
+                f"{table.WRITE_SCHEMA} and {given.given_as[schema_file]} are given", "give one of them."
             )
-    if parsed.get(STATIC_PARTITIONS) and operation != "insert_overwrite":
+    if parsed.get(write.STATIC_PARTITIONS) and operation != "insert_overwrite":
         raise _conflict(
-            f"{STATIC_PARTITIONS} is given, but the operation is {operation}",
-            f"set {OPERATION}=insert_overwrite, or omit the partitions.",
+            f"{write.STATIC_PARTITIONS} is given, but the operation is {operation}",
+            f"set {write.OPERATION}=insert_overwrite, or omit the partitions.",
         )
-    if (DELETE_FIELD in parsed) != (DELETE_MARKER in parsed):
-        raise _conflict(f"{DELETE_FIELD} and {DELETE_MARKER} must be given together", "give both or none.")
-    payload = str(parsed.get(PAYLOAD, ""))
-    if payload and parsed.get(MERGE):
+    if (table.DELETE_FIELD in parsed) != (table.DELETE_MARKER in parsed):
         raise _conflict(
-            f"{given.given_as[PAYLOAD]} is {payload}, and {MERGE} says another merge", "give one of them."
+            f"{table.DELETE_FIELD} and {table.DELETE_MARKER} must be given together", "give both or none."
         )
-    if DELETE_FIELD in parsed and parsed.get(MERGE):
+    payload = str(parsed.get(table.PAYLOAD, ""))
+    if payload and parsed.get(table.MERGE):
         raise _conflict(
-            f"{DELETE_FIELD} has no meaning to {MERGE}",
+            f"{given.given_as[table.PAYLOAD]} is {payload}, and {table.MERGE} says another merge",
+            "give one of them.",
+        )
+    if table.DELETE_FIELD in parsed and parsed.get(table.MERGE):
+        raise _conflict(
+            f"{table.DELETE_FIELD} has no meaning to {table.MERGE}",
             "let the function mark deletes, or use _hoodie_is_deleted.",
         )
     rule = PAYLOADS.get(payload.rpartition(".")[2])
-    if DELETE_FIELD in parsed and rule is not None and not rule.delete_fields:
+    if table.DELETE_FIELD in parsed and rule is not None and not rule.delete_fields:
         raise _conflict(
-            f"{DELETE_FIELD} needs DefaultHoodieRecordPayload, but {given.given_as[PAYLOAD]} is {payload}",
-            f"set {PAYLOAD}=org.apache.hudi.common.model.DefaultHoodieRecordPayload.",
+            f"{table.DELETE_FIELD} needs DefaultHoodieRecordPayload, but {given.given_as[table.PAYLOAD]} is {payload}",
+            f"set {table.PAYLOAD}=org.apache.hudi.common.model.DefaultHoodieRecordPayload.",
         )
-    ordering, fields = parsed.get(PAYLOAD_ORDERING), parsed.get(PRECOMBINE)
+    ordering, fields = parsed.get(table.PAYLOAD_ORDERING), parsed.get(table.PRECOMBINE)
     if ordering and isinstance(fields, tuple) and fields and ordering != fields[0]:
         raise _conflict(
-            f"{PAYLOAD_ORDERING} is {ordering}, but {given.given_as[PRECOMBINE]} is {fields[0]}",
-            f"omit {PAYLOAD_ORDERING}; it follows the other option.",
+            f"{table.PAYLOAD_ORDERING} is {ordering}, but {given.given_as[table.PRECOMBINE]} is {fields[0]}",
+            f"omit {table.PAYLOAD_ORDERING}; it follows the other option.",
         )
-    if operation == "bulk_insert" and parsed.get(DROP_DUPLICATES):
+    if operation == "bulk_insert" and parsed.get(write.DROP_DUPLICATES):
         raise _conflict(
-            f"{DROP_DUPLICATES} is true, but a bulk_insert looks up no keys",
-            f"set {OPERATION}=insert, or leave it out.",
+            f"{write.DROP_DUPLICATES} is true, but a bulk_insert looks up no keys",
+            f"set {write.OPERATION}=insert, or leave it out.",
         )
-    if parsed.get(DROP_DUPLICATES) and parsed.get(DUP_POLICY) == "fail":
-        raise _conflict(f"{DROP_DUPLICATES} is true, but {DUP_POLICY} is fail", "give one of them.")
-    if _function(given) and parsed.get(SORT_COLUMNS):
-        raise _conflict(f"{PARTITIONER} names a function, and {SORT_COLUMNS} is given", "give one of them.")
-    if parsed.get(PARTITIONER) and not _function(given) and not parsed.get(SORT_COLUMNS):
-        raise _conflict(f"{PARTITIONER} is given without {SORT_COLUMNS}", "name the columns to sort by.")
-    kind, class_name = parsed.get(KEYGEN_TYPE), parsed.get(KEYGEN_CLASS)
+    if parsed.get(write.DROP_DUPLICATES) and parsed.get(write.DUP_POLICY) == "fail":
+        raise _conflict(
+            f"{write.DROP_DUPLICATES} is true, but {write.DUP_POLICY} is fail", "give one of them."
+        )
+    if _function(given) and parsed.get(write.SORT_COLUMNS):
+        raise _conflict(
+            f"{write.PARTITIONER} names a function, and {write.SORT_COLUMNS} is given", "give one of them."
+        )
+    if parsed.get(write.PARTITIONER) and not _function(given) and not parsed.get(write.SORT_COLUMNS):
+        raise _conflict(
+            f"{write.PARTITIONER} is given without {write.SORT_COLUMNS}", "name the columns to sort by."
+        )
+    kind, class_name = parsed.get(table.KEYGEN_TYPE), parsed.get(table.KEYGEN_CLASS)
     if kind and class_name and kind_of(str(class_name)) != kind:
         raise _conflict(
-            f"{given.given_as[KEYGEN_TYPE]} is {kind}, {given.given_as[KEYGEN_CLASS]} is {class_name}",
+            f"{given.given_as[table.KEYGEN_TYPE]} is {kind}, {given.given_as[table.KEYGEN_CLASS]} is {class_name}",
             "give one of them.",
         )
-    if parsed.get(RECORD_KEY) == ():
+    if parsed.get(table.RECORD_KEY) == ():
         raise InvalidOptionError(
             "the record key field is given, but empty",
             remedy="name the column(s) that identify a record.",
-            option=RECORD_KEY,
+            option=table.RECORD_KEY,
         )
 
 
@@ -421,18 +387,22 @@ def _refuse_for_prepped(given: ParsedOptions, operation: str) -> None:
     combine = {"upsert": write.COMBINE_BEFORE_UPSERT, "delete": write.COMBINE_BEFORE_DELETE}.get(
         operation, write.COMBINE_BEFORE_INSERT
     )
-    for key, asks in ((combine, True), (DROP_DUPLICATES, True), (DUP_POLICY, "drop"), (DUP_POLICY, "fail")):
-        if given.parsed.get(key) == asks:
+    for key, asks in (
+        (combine, (True,)),
+        (write.DROP_DUPLICATES, (True,)),
+        (write.DUP_POLICY, ("drop", "fail")),
+    ):
+        if given.parsed.get(key) in asks:
             raise _conflict(
-                f"{given.given_as[key]}={given.text[key]} does not go with {operation}{PREPPED}, which "
+                f"{given.given_as[key]}={given.text[key]} does not go with {operation}{write.PREPPED}, which "
                 "takes each row as it is",
-                f"leave it out, or set {OPERATION}={operation}.",
+                f"leave it out, or set {write.OPERATION}={operation}.",
             )
 
 
 def _function(given: ParsedOptions) -> str | None:
     """The partitioner if it is a Python function, as `module:function`."""
-    name = str(given.parsed.get(PARTITIONER) or "")
+    name = str(given.parsed.get(write.PARTITIONER) or "")
     return name if ":" in name else None
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from hudi_format.errors import InstantNotFoundError, InvalidOptionError
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.options.read_config import COMPLETION, STABLE, START_ORDER
+from hudi_timeline.options.read_options import COMPLETION, STABLE, START_ORDER
 from hudi_timeline.reading.incremental_range import completion_times, is_start
 from hudi_timeline.reading.snapshot_query import START
 from hudi_timeline.reading.stability import settled

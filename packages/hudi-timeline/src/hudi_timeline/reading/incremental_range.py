@@ -40,7 +40,8 @@ from hudi_timeline.file_system_view.partition_values import (
 )
 from hudi_timeline.file_system_view.restores import no_loss
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, is_base_file
-from hudi_timeline.options.read_config import (
+from hudi_timeline.options.read_config import ReadConfig, refuse_whole
+from hudi_timeline.options.read_options import (
     BLOCK,
     COMPLETION,
     ERROR,
@@ -53,8 +54,6 @@ from hudi_timeline.options.read_config import (
     STABLE,
     START_ORDER,
     TRANSITION,
-    ReadConfig,
-    refuse_whole,
 )
 from hudi_timeline.reading.bootstrap import with_sources
 from hudi_timeline.reading.path_globs import file_filter

@@ -23,7 +23,8 @@ from hudi_format.schema.meta_fields import without_meta
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, open_snapshot, snapshot_of
 from hudi_timeline.file_system_view.table_schema import with_history
-from hudi_timeline.options.read_config import (
+from hudi_timeline.options.read_config import ReadConfig, parse_read_options
+from hudi_timeline.options.read_options import (
     AS_OF,
     BEGIN,
     END,
@@ -38,8 +39,6 @@ from hudi_timeline.options.read_config import (
     READ_OPTIMIZED,
     SKIP,
     SNAPSHOT,
-    ReadConfig,
-    parse_read_options,
 )
 from hudi_timeline.reading.filters import Condition, all_of, make_predicate
 from hudi_timeline.reading.plan import JSON, STRUCT

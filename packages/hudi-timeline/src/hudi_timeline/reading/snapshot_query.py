@@ -28,7 +28,7 @@ from hudi_timeline.file_system_view.partition_values import (
     with_times_as_text,
 )
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.options.read_config import ERROR, ON_MISSING, SKIP
+from hudi_timeline.options.read_options import ERROR, ON_MISSING, SKIP
 from hudi_timeline.reading.partition_pruning import PartitionPruner
 from hudi_timeline.reading.plan import (
     FILES_SCHEMA,

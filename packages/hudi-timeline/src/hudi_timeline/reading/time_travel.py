@@ -16,8 +16,7 @@ from hudi_format.errors import (
 )
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot
-from hudi_timeline.options.read_config import SKIP
-from hudi_timeline.options.read_options import ON_MISSING
+from hudi_timeline.options.read_options import ON_MISSING, SKIP
 from hudi_timeline.options.service_options import CLEAN_COMMITS_RETAINED
 from hudi_timeline.reading.stability import open_writes
 from hudi_timeline.table_config import META_FOLDER, TableConfig

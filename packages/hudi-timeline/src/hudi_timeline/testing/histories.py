@@ -14,7 +14,7 @@ from typing import Any
 
 from hudi_format.schema.meta_fields import COMMIT_TIME, RECORD_KEY
 from hudi_timeline import metadata_config
-from hudi_timeline.options.read_config import START_ORDER
+from hudi_timeline.options.read_options import START_ORDER
 from hudi_timeline.table import HudiTable
 from hudi_timeline.table_config import load
 from hudi_timeline.testing.interleavings import Done, Outcome, Rows, on_this_thread
