@@ -98,6 +98,12 @@ class Liveness:
     reason: str
     owner: Owner | None = None
 
+    @property
+    def process(self) -> str:
+        """The writer's process and host, in words; "" where they are not told."""
+        owner = self.owner
+        return f"process {owner.pid} on {owner.host}" if owner is not None and owner.pid else ""
+
 
 def this_process() -> Owner:
     """The identity of this process."""

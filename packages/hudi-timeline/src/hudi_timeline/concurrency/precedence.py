@@ -142,32 +142,24 @@ class Precedence:
             self._claim = None
 
     def _make_claim(self) -> None:
-        options = self._options
         name = f"{self._rank}-{int(self._now() * 1000):013d}-{uuid.uuid4().hex}"
         self._claim = heartbeat.start(
-            self._storage, name, options.heartbeat_interval_ms, options.heartbeat_misses, call=self._caller,
-            folder=FOLDER,
-        )  # fmt: skip
+            self._storage, name, *self._options.beats, call=self._caller, folder=FOLDER
+        )
 
     def _ahead(self) -> str:
         """Who goes first, in words; "" for nobody.  Claims of dead ones are removed."""
-        options, mine = self._options, self._claim.instant if self._claim is not None else ""
+        mine = self._claim.instant if self._claim is not None else ""
         for claim in claims(self._storage):
             if claim.name == mine:
                 continue
             found = heartbeat.liveness(
-                self._storage,
-                claim.name,
-                options.heartbeat_interval_ms,
-                options.heartbeat_misses,
-                folder=FOLDER,
-                to_act=True,
+                self._storage, claim.name, *self._options.beats, folder=FOLDER, to_act=True
             )
             if not found.alive:
                 self._storage.delete(heartbeat.heartbeat_path(claim.name, FOLDER))
             elif claim.rank > self._rank or (claim.rank == self._rank == _FIRST and claim.name < mine):
-                who = found.owner
-                named = f" of process {who.pid} on {who.host}" if who is not None and who.pid else ""
+                named = f" of {found.process}" if found.process else ""
                 return f"a write or service{named} that has precedence"
         return ""
 

@@ -150,6 +150,11 @@ class TransactionConfig:
     allow_empty: bool = value_of(keys.ALLOW_EMPTY_COMMIT)
     raw: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def beats(self) -> tuple[int, int]:
+        """Interval of heartbeats in milliseconds, and tolerable misses."""
+        return self.heartbeat_interval_ms, self.heartbeat_misses
+
 
 INDEX_FIELDS = keys_of(IndexConfig)
 

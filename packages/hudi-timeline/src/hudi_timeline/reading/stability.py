@@ -98,14 +98,13 @@ def open_writes(
 
 def _described(storage: Storage, instant: Instant) -> OpenWrite:
     seen = liveness(storage, instant.time)
-    owner = seen.owner
     return OpenWrite(
         instant.time,
         instant.action,
         instant.state,
         seen.alive,
         None if seen.age_ms is None else seen.age_ms / 1000,
-        f"process {owner.pid} on {owner.host}" if owner is not None and owner.pid else "",
+        seen.process,
         seen.reason,
     )
 

@@ -138,11 +138,8 @@ def _liveness(
         return False, f"it has run out {(now_ms - holding.expires_ms) // 1000} s ago"
     if process is None:
         return None, "its writer does not say which process it is"
-    options = context.options
     for instant in instants:
-        found = heartbeat.liveness(
-            context.storage, instant, options.heartbeat_interval_ms, options.heartbeat_misses
-        )
+        found = heartbeat.liveness(context.storage, instant, *context.options.beats)
         if found.alive:
             return True, f"its write {instant} is alive: {found.reason}"
     here = heartbeat.this_process()

@@ -29,6 +29,7 @@ from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.instant import Instant, zone_of
 from hudi_timeline.transaction import orphans
+from hudi_timeline.transaction.rollback_guard import is_running
 
 # What a service of two steps does: plan, execute what is planned, or both.
 SCHEDULE, EXECUTE, BOTH = MODES = ("schedule", "execute", "schedule_and_execute")
@@ -117,11 +118,8 @@ class ServiceContext:
 
     def heartbeat_at(self, instant: str, call: RunningCall) -> Heartbeat:
         """Heartbeat of a plan executed from now on, in the place of a dead process's."""
-        options = self.options
         heartbeat.delete(self.storage, instant)
-        return heartbeat.start(
-            self.storage, instant, options.heartbeat_interval_ms, options.heartbeat_misses, call=call
-        )
+        return heartbeat.start(self.storage, instant, *self.options.beats, call=call)
 
     @property
     def patience(self) -> int | None:
@@ -147,14 +145,7 @@ class ServiceContext:
 
     def is_alive(self, instant: Instant) -> bool:
         """Whether the writer of a pending instant is alive, by its heartbeat."""
-        options = self.options
-        return heartbeat.liveness(
-            self.storage,
-            instant.time,
-            options.heartbeat_interval_ms,
-            options.heartbeat_misses,
-            to_act=True,
-        ).alive
+        return is_running(self.storage, instant, self.options)
 
     def look(self) -> TableSnapshot:
         """Current snapshot; for a dry run, the one that passed its checks."""
@@ -226,7 +217,5 @@ class ServiceContext:
             marked, beating: instants that had any before the timeline was looked at.
         """
         orphans.remove_marks(self.storage, timeline, marked)
-        orphans.remove_heartbeats(
-            self.storage, timeline, beating, self.options.heartbeat_interval_ms, self.options.heartbeat_misses
-        )
+        orphans.remove_heartbeats(self.storage, timeline, beating, self.options)
         orphans.remove_temporaries(self.storage)

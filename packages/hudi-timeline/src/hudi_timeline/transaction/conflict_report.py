@@ -56,10 +56,8 @@ def owner_of(snapshot: TableSnapshot, rival: str) -> str:
     if instant.completed:
         commit = snapshot.commits.get(instant)
         return f"{commit.operation} by {_noted(commit.extra)}"
-    state = heartbeat.liveness(snapshot.storage, rival)
-    if state.owner is not None and state.owner.pid:
-        return f"pending {instant.action} of process {state.owner.pid} on {state.owner.host}"
-    return f"pending {instant.action}"
+    who = heartbeat.liveness(snapshot.storage, rival).process
+    return f"pending {instant.action} of {who}" if who else f"pending {instant.action}"
 
 
 @contextmanager

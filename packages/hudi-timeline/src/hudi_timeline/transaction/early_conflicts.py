@@ -118,18 +118,10 @@ class EarlyDetection:
         action = next((a for a in _WRITERS if has(a, REQUESTED)), None)
         if action is None or has(action, COMPLETED):
             return
-        options = self.options
-        state = heartbeat.liveness(
-            storage, rival, options.heartbeat_interval_ms, options.heartbeat_misses, to_act=True
-        )
+        state = heartbeat.liveness(storage, rival, *self.options.beats, to_act=True)
         if not state.alive:
             return
-        who = state.owner
-        owner = (
-            f"process {who.pid} on {who.host}"
-            if who is not None and who.pid
-            else "a writer that left no name"
-        )
+        owner = state.process or "a writer that left no name"
         raise self._conflict(
             storage,
             group,

@@ -255,17 +255,16 @@ def _late_blocks(storage: Storage, log: LogFile, times: Set[str]) -> list[tuple[
 
 
 def remove_heartbeats(
-    storage: Storage, timeline: Timeline, beating: Sequence[str], interval_ms: int, misses: int
+    storage: Storage, timeline: Timeline, beating: Sequence[str], options: TransactionConfig
 ) -> None:
     """Remove dead heartbeats without a pending instant.
 
     Args:
         beating: instants that had a heartbeat before the timeline was loaded.
-        interval_ms, misses: as `heartbeat.liveness`.
     """
     for time_ in beating:
         pending = any(i.time == time_ and not i.completed for i in timeline.instants)
-        if not pending and not heartbeat.liveness(storage, time_, interval_ms, misses, to_act=True).alive:
+        if not pending and not heartbeat.liveness(storage, time_, *options.beats, to_act=True).alive:
             heartbeat.delete(storage, time_)
 
 

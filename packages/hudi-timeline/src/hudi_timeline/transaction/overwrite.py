@@ -180,9 +180,7 @@ def replacing(
                 settle(storage)
                 listed = list_folder(storage)
             until = max(_instants(storage, options, listed), default="")
-            beat = heartbeat.start(
-                _room(storage), _BEAT, options.heartbeat_interval_ms, options.heartbeat_misses, call=caller
-            )
+            beat = heartbeat.start(_room(storage), _BEAT, *options.beats, call=caller)
         replacement = Replacement(storage, options, lock, beat, max(until, old.overwritten.until))
         yield replacement
         if not replacement.switched:
@@ -255,9 +253,9 @@ def _room(storage: Storage) -> Storage:
 
 def _overwritten(storage: Storage, state: heartbeat.Liveness) -> ConcurrentWriterError:
     owner = state.owner
-    who = f" by process {owner.pid} on {owner.host}" if owner is not None and owner.pid else ""
+    who = state.process
     return ConcurrentWriterError(
-        f"the table is being overwritten{who}",
+        "the table is being overwritten" + (f" by {who}" if who else ""),
         table=storage.uri,
         remedy=f"wait for it to end and run the write again; if its writer is known to be dead, delete "
         f"{ROOM}/{heartbeat.heartbeat_path(_BEAT)}, and the next write mends the table.",

@@ -31,9 +31,7 @@ from hudi_timeline.timeline.instant import (
 
 def is_running(storage: Storage, pending: Instant, config: TransactionConfig) -> bool:
     """Whether the writer of a pending instant is alive."""
-    return heartbeat.liveness(
-        storage, pending.time, config.heartbeat_interval_ms, config.heartbeat_misses, to_act=True
-    ).alive
+    return heartbeat.liveness(storage, pending.time, *config.beats, to_act=True).alive
 
 
 def running_writes(snapshot: TableSnapshot, config: TransactionConfig) -> Iterator[str]:
@@ -61,12 +59,10 @@ def dead_writes(snapshot: TableSnapshot, options: TransactionConfig, beating: Se
 
 def refuse_alive(storage: Storage, pending: Instant, config: TransactionConfig) -> None:
     """Raise ConcurrentWriterError if the writer of a pending instant is alive."""
-    state = heartbeat.liveness(
-        storage, pending.time, config.heartbeat_interval_ms, config.heartbeat_misses, to_act=True
-    )
+    state = heartbeat.liveness(storage, pending.time, *config.beats, to_act=True)
     if state.alive:
         owner = state.owner
-        who = f" by process {owner.pid} on {owner.host}" if owner is not None and owner.pid else ""
+        who = f" by {state.process}" if state.process else ""
         age = max(state.age_ms or 0, 0) / 1000
         raise ConcurrentWriterError(
             f"another write is running{who}: {pending.action} since {pending.time}, last heartbeat "
@@ -96,11 +92,7 @@ def dead_log_compactions(
     return tuple(
         i
         for i in reversed(timeline.pending(LOG_COMPACTION))
-        if i.state == INFLIGHT
-        and i.time in beating
-        and not heartbeat.liveness(
-            storage, i.time, config.heartbeat_interval_ms, config.heartbeat_misses, to_act=True
-        ).alive
+        if i.state == INFLIGHT and i.time in beating and not is_running(storage, i, config)
     )
 
 

@@ -216,9 +216,7 @@ def _repair(
             snapshot = snapshot.reloaded()
     timeline = snapshot.timeline
     orphans.remove_marks(storage, timeline, marked)
-    orphans.remove_heartbeats(
-        storage, timeline, beating, options.heartbeat_interval_ms, options.heartbeat_misses
-    )
+    orphans.remove_heartbeats(storage, timeline, beating, options)
     orphans.remove_temporaries(storage)
     orphans.remove_staging(storage)
     return snapshot
@@ -237,9 +235,7 @@ def _announce(
     for _ in range(TRIES_FOR_INSTANT):
         instant = new_instant(snapshot.timeline, snapshot.config, now, table=storage.uri, at=options.instant)
         try:
-            beat = heartbeat.start(
-                storage, instant, options.heartbeat_interval_ms, options.heartbeat_misses, call=call
-            )
+            beat = heartbeat.start(storage, instant, *options.beats, call=call)
         except FileExistsError:
             continue
         try:
