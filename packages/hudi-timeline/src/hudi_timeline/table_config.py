@@ -111,9 +111,9 @@ class TableConfig:
     `properties` holds every key of the file, unknown ones too; the other attributes are its typed
     values with Apache Hudi's defaults.  `version` is 0 where the key is missing; it tells what depends on it.
 
-    `timeline_folder` and `history_folder` (of layout 2) are paths below the table.  `partition_kinds` are those
-    of a custom key generator's partition fields, "" where the table does not say them.  `ordering_field` is the first
-    of `ordering_fields`, of which only tables of version 9 have several.  `merge_properties` are those of
+    `timeline_folder` and `history_folder`, of archived instants, are paths below the table.  `partition_kinds` are
+    those of a custom key generator's partition fields, "" where the table does not say them.  `ordering_field` is the
+    first of `ordering_fields`, of which only tables of version 9 have several.  `merge_properties` are those of
     `hoodie.record.merge.property.`, without the prefix.
     """
 
@@ -157,7 +157,8 @@ class TableConfig:
         precombine = p.get(PRECOMBINE_FIELD)  # one field; only what 1.1 and later call it may be several
         ordering = (precombine,) if precombine else _list(p, ORDERING_FIELDS)
         version = TableVersion(_int(p, VERSION), _int(p, LAYOUT_VERSION))
-        timeline, history = META_FOLDER, ""
+        archive = _below(p, ARCHIVE_FOLDER, "archived")
+        timeline, history = META_FOLDER, f"{META_FOLDER}/{archive}"
         if version.has_timeline_folder:
             timeline = f"{META_FOLDER}/{_below(p, TIMELINE_PATH, DEFAULT_TIMELINE)}"
             history = f"{timeline}/{_below(p, HISTORY_PATH, 'history')}"
@@ -189,7 +190,7 @@ class TableConfig:
             "create_schema": p.get(CREATE_SCHEMA) or None,
             "payload_class": _payload(p, version),
             "bootstrap_base_path": p.get(BOOTSTRAP_BASE_PATH) or None,
-            "archive_folder": _below(p, ARCHIVE_FOLDER, "archived"),
+            "archive_folder": archive,
             "timeline_folder": timeline,
             "history_folder": history,
             "merge_mode": p.get(MERGE_MODE, "").strip().upper() or None,

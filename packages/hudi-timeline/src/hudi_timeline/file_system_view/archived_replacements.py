@@ -25,7 +25,6 @@ from hudi_format.storage.protocol import FileInfo
 from hudi_timeline.file_system_view.base_files import FileView, Group
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.restores import Restores
-from hudi_timeline.table_config import META_FOLDER, TableConfig
 from hudi_timeline.timeline.active_timeline import HFILE
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def archived_replacements(snapshot: TableSnapshot, *, everything: bool = False) 
     if snapshot.config.base_file_format == HFILE:  # the metadata table replaces nothing
         return ArchivedReplacements({})
     storage = snapshot.storage
-    entries = storage.list(archive_folder(snapshot.config))
+    entries = storage.list(snapshot.config.history_folder)
     files = [e for e in entries if not e.is_dir and e.size != 0 and _ARCHIVE.match(e.name)]
     unread = _since_mark(files, entries)
     if not unread:
@@ -153,13 +152,6 @@ def _by_group(logs: Iterable[LogFile]) -> dict[Group, list[LogFile]]:
     return out
 
 
-def archive_folder(config: TableConfig) -> str:
-    """The folder of archived instants, below the table."""
-    if config.version.has_lsm_history:
-        return config.history_folder
-    return f"{META_FOLDER}/{config.archive_folder}"
-
-
 def is_mark(name: str) -> bool:
     """Whether a file of the archive's folder is a cleaning's mark."""
     return _MARK.match(name) is not None
@@ -195,7 +187,7 @@ def _read(snapshot: TableSnapshot, entry: FileInfo) -> Replacements:
     key = (entry.name, entry.size, entry.mtime_ms)
     found = known.get(key)
     if found is None:
-        path = f"{archive_folder(snapshot.config)}/{entry.name}"
+        path = f"{snapshot.config.history_folder}/{entry.name}"
         found = known[key] = tuple(
             (time, did.replaced_groups)
             for time, did in replacements_in(snapshot.storage, snapshot.config, path)
@@ -205,7 +197,6 @@ def _read(snapshot: TableSnapshot, entry: FileInfo) -> Replacements:
 
 __all__ = [
     "ArchivedReplacements",
-    "archive_folder",
     "archived_left",
     "archived_replacements",
     "is_mark",

@@ -19,7 +19,7 @@ from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot
 from hudi_timeline.options.read_options import ON_MISSING, SKIP
 from hudi_timeline.options.service_options import CLEAN_COMMITS_RETAINED
 from hudi_timeline.reading.stability import open_writes
-from hudi_timeline.table_config import META_FOLDER, TableConfig
+from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.action_metadata import Action, CleanMetadata, read_action
 from hudi_timeline.timeline.active_timeline import Timeline, is_clustering
 from hudi_timeline.timeline.commit_files import CommitFiles
@@ -45,8 +45,7 @@ def has_archive(storage: Storage, config: TableConfig) -> bool:
     """Whether instants were ever archived."""
     if config.version.has_lsm_history:
         return bool(history_files(storage, config))
-    folder = f"{META_FOLDER}/{config.archive_folder}"
-    return any(not e.is_dir and "archive" in e.name for e in storage.list(folder))
+    return any(not e.is_dir and "archive" in e.name for e in storage.list(config.history_folder))
 
 
 def earliest_retained(storage: Storage, timeline: Timeline) -> str:

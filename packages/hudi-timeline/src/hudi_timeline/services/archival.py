@@ -33,7 +33,7 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.service_config import ServiceConfig
 from hudi_timeline.services.archive_planner import ArchivePlan, archive_entry, make_plan
 from hudi_timeline.services.table_service import ServiceContext
-from hudi_timeline.table_config import META_FOLDER, TableConfig
+from hudi_timeline.table_config import TableConfig
 from hudi_timeline.timeline.archived_timeline import archive_files
 from hudi_timeline.timeline.avro_files import ARCHIVED_ENTRY, parsed_schema, schema_text
 from hudi_timeline.timeline.instant import Instant
@@ -135,13 +135,12 @@ def _planned(
 
 def write_archive(storage: Storage, table: TableConfig, entries: Sequence[dict[str, Any]], batch: int) -> str:
     """Write a new archive file with the entries; returns its path below the table."""
-    folder = f"{META_FOLDER}/{table.archive_folder}"
     data = b"".join(_block(entries[at : at + batch]) for at in range(0, len(entries), batch))
     numbers = (_NUMBER.search(path) for path in archive_files(storage, table))
     number = max((int(m[1]) for m in numbers if m is not None), default=0)
     for _ in range(_TRIES):
         number += 1
-        path = f"{folder}/.commits_.archive.{number}_{_TOKEN}"
+        path = f"{table.history_folder}/.commits_.archive.{number}_{_TOKEN}"
         try:
             create_own(storage, path, data)
         except FileExistsError:  # an empty or hidden file, which does not count as one of the archive
@@ -149,7 +148,7 @@ def write_archive(storage: Storage, table: TableConfig, entries: Sequence[dict[s
         flush(storage, [path], written=False)  # before the instants go from the timeline
         return path
     raise StorageError(
-        f"the numbers of archive files up to {number} are taken", table=storage.uri, file=folder,
+        f"the numbers of archive files up to {number} are taken", table=storage.uri, file=table.history_folder,
         remedy="move away files of the archive that hold nothing, and archive again.",
     )  # fmt: skip
 

@@ -33,7 +33,7 @@ from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.concurrency.locks.provider import check_begun, verify_held
 from hudi_timeline.concurrency.own_files import create_own
 from hudi_timeline.display.html_view import HtmlView
-from hudi_timeline.file_system_view.archived_replacements import archive_folder, archived_left, is_mark
+from hudi_timeline.file_system_view.archived_replacements import archived_left, is_mark
 from hudi_timeline.file_system_view.file_slices import newest_slices
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.service_config import KEEP_VERSIONS, ServiceConfig
@@ -217,7 +217,7 @@ def _plan(
 
 def _leave_mark(context: ServiceContext, mark: str) -> None:
     """Leave the mark of archived replacements whose files are all gone, under the lock."""
-    storage, folder = context.storage, archive_folder(context.table)
+    storage, folder = context.storage, context.table.history_folder
     older = [e.name for e in storage.list(folder) if is_mark(e.name) and e.name != mark]
     storage.publish(f"{folder}/{mark}", b"")
     for name in older:

@@ -29,23 +29,25 @@ from hudi_format.log.block import BlockType
 from hudi_format.log.data_block import read_avro
 from hudi_format.log.reader import LogFileReader
 from hudi_format.storage.protocol import Storage
-from hudi_timeline.table_config import META_FOLDER, TableConfig, load
+from hudi_timeline.table_config import TableConfig, load
 from hudi_timeline.timeline.action_metadata import Action, action_of_record, parse_action, read_action
 from hudi_timeline.timeline.active_timeline import load_timeline
 from hudi_timeline.timeline.commit_metadata import CommitMetadata, commit_of_record, parse_commit
 from hudi_timeline.timeline.instant import (
-    ACTIONS,
     CLEAN,
     COMMIT,
     COMPLETED,
     DELTA_COMMIT,
+    INFLIGHT,
     REPLACE_COMMIT,
+    REQUESTED,
     ROLLBACK,
     SAVEPOINT,
     WRITE_ACTIONS,
     Instant,
 )
 from hudi_timeline.timeline.lsm_timeline import (
+    archived_instant,
     history_contents,
     history_files,
     history_instants,
@@ -62,7 +64,7 @@ def archive_files(storage: Storage, config: TableConfig, *, written_since_ms: in
     Args:
         written_since_ms: files that were written before this time, in milliseconds since 1970, are left out.
     """
-    folder = f"{META_FOLDER}/{config.archive_folder}"
+    folder = config.history_folder
     found = []
     for entry in storage.list(folder):
         match = None if entry.is_dir or entry.size == 0 else _FILE.match(entry.name)
@@ -128,17 +130,27 @@ def archived_cleans(
         CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
     """
     if config.version.has_lsm_history:
-        for file in history_files(storage, config):
-            if not 0 < file.mtime_ms < written_since_ms:
-                for instant, data in history_metadata_in(storage, file.path, frozenset({CLEAN})):
-                    yield instant, _parsed(CLEAN, data) if data else None
+        files = history_files(storage, config)
+        paths = [f.path for f in files if not 0 < f.mtime_ms < written_since_ms]
+    else:
+        paths = archive_files(storage, config, written_since_ms=written_since_ms)
+    for path in paths:
+        yield from _completed_in(storage, config, path, CLEAN)
+
+
+def _completed_in(
+    storage: Storage, config: TableConfig, path: str, action: str
+) -> Iterator[tuple[Instant, Action | None]]:
+    """Completed instants of one action in a file of the archive, with what they did."""
+    if config.version.has_lsm_history:
+        for instant, data in history_metadata_in(storage, path, action):
+            yield instant, _parsed(action, data) if data else None
         return
-    for path in archive_files(storage, config, written_since_ms=written_since_ms):
-        for record in _records(storage, path, having=CLEAN.encode()):
-            found = _instant(record)
-            if found is not None and found.completed and found.action == CLEAN:
-                content = record.get(_CONTENT[CLEAN])
-                yield found, _parsed(CLEAN, content) if content else None
+    for record in _records(storage, path, having=action.encode()):
+        found = _instant(record)
+        if found is not None and found.completed and found.action == action:
+            content = record.get(_CONTENT[action])
+            yield found, _parsed(action, content) if content else None
 
 
 # The field of an archive's record that holds what a completed instant's file did.
@@ -268,17 +280,9 @@ def replacements_in(storage: Storage, config: TableConfig, path: str) -> Iterato
     Raises:
         CorruptFileError, MissingFileError, UnsupportedError: naming the archive's file.
     """
-    if config.version.has_lsm_history:
-        for instant, data in history_metadata_in(storage, path, frozenset({REPLACE_COMMIT})):
-            did = _parsed(instant.action, data) if data else None
-            if isinstance(did, CommitMetadata):
-                yield instant.time, did
-        return
-    for record in _records(storage, path, having=REPLACE_COMMIT.encode()):
-        found = _instant(record)
-        content = record.get(_CONTENT[REPLACE_COMMIT])
-        if found is not None and found.completed and found.action == REPLACE_COMMIT and content:
-            yield found.time, commit_of_record(content)
+    for instant, did in _completed_in(storage, config, path, REPLACE_COMMIT):
+        if isinstance(did, CommitMetadata):
+            yield instant.time, did
 
 
 def archived_extra(storage: Storage, config: TableConfig) -> Iterator[Mapping[str, str]]:
@@ -373,14 +377,11 @@ def _whole_record(value: object, data: io.BytesIO) -> dict[str, Any]:
 
 
 def _instant(record: dict[str, Any]) -> Instant | None:
-    time, action = record.get("commitTime"), record.get("actionType")
-    if not isinstance(time, str) or not time.isdigit():
-        return None
-    if not isinstance(action, str) or action not in ACTIONS:
-        return None
     # Releases before 0.6 archived completed instants only, and gave no state.
     state = record.get("actionState") or COMPLETED
-    return Instant(time, str(action), str(state)) if state in ("REQUESTED", "INFLIGHT", COMPLETED) else None
+    if state not in (REQUESTED, INFLIGHT, COMPLETED):
+        return None
+    return archived_instant(record.get("commitTime"), record.get("actionType"), state)
 
 
 # Completed instants whose file is not where it was listed: archived meanwhile, or moved by the table's upgrade.

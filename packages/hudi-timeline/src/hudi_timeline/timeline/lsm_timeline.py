@@ -182,15 +182,13 @@ def history_metadata(storage: Storage, config: TableConfig) -> Iterator[tuple[In
                 yield instant, row["metadata"]
 
 
-def history_metadata_in(
-    storage: Storage, path: str, actions: frozenset[str]
-) -> Iterator[tuple[Instant, bytes | None]]:
-    """Instants of some actions in one file, with the content of their completed files.
+def history_metadata_in(storage: Storage, path: str, action: str) -> Iterator[tuple[Instant, bytes | None]]:
+    """Instants of one action in one file, with the content of their completed files.
 
     Raises:
         as `history_instants`.
     """
-    wanted = pc.field("action").isin(sorted(actions))
+    wanted = pc.field("action") == action
     for row in _rows(storage, HistoryFile(path, "", ""), [*_INSTANT_COLUMNS, "metadata"], wanted):
         instant = _instant(row)
         if instant is not None:
@@ -221,14 +219,17 @@ def _rows(
 
 def _instant(row: dict[str, Any]) -> Instant | None:
     time, completion, action = (row[n] for n in _INSTANT_COLUMNS)
+    # Those that were archived by an upgrade from version 6 had no time of completion.
+    return archived_instant(time, action, COMPLETED, completion if isinstance(completion, str) else time)
+
+
+def archived_instant(time: Any, action: Any, state: str, completion: str = "") -> Instant | None:
+    """Instant that the archive names; None where it names none that is known."""
     if not isinstance(time, str) or not time.isdigit():
         return None
     if not isinstance(action, str) or action not in ACTIONS:
         return None
-    # Archived by an upgrade from version 6, whose instants had no time of completion.
-    return Instant(
-        time, str(action), COMPLETED, completion=completion if isinstance(completion, str) else time
-    )
+    return Instant(time, action, state, completion=completion)
 
 
 def _corrupt(storage: Storage, path: str, reason: str) -> CorruptFileError:
@@ -237,6 +238,7 @@ def _corrupt(storage: Storage, path: str, reason: str) -> CorruptFileError:
 
 __all__ = [
     "HistoryFile",
+    "archived_instant",
     "history_contents",
     "history_files",
     "history_instants",

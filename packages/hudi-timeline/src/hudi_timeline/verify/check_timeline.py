@@ -510,6 +510,4 @@ def check_archive(facts: TableState, report: VerifyReport) -> None:
             return
     problem = facts.archived.problem
     if problem is not None:
-        report.add(
-            "archive-unreadable", problem.file or f"{META_DIR}/{config.archive_folder}", problem.message
-        )
+        report.add("archive-unreadable", problem.file or config.history_folder, problem.message)
