@@ -173,7 +173,7 @@ def _history_seeds() -> Iterator[bytes]:
         if name.endswith(".schemacommit") and 0 < len(data) < 20_000:
             yield data
         elif name.endswith((".commit", ".deltacommit")) and b"latest_schema" in data and data[:1] == b"{":
-            text = parse_commit(data, path=name).extra.get("latest_schema")
+            text = parse_commit(data).extra.get("latest_schema")
             if isinstance(text, str) and text and text not in seen:
                 seen.add(text)
                 yield text.encode()

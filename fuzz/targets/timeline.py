@@ -66,7 +66,7 @@ def run_table_config(data: bytes) -> None:
 
 
 def run_commit(data: bytes) -> None:
-    found = parse_commit(data, path="f")
+    found = parse_commit(data)
     again = parse_commit(found.to_json())
     assert again.to_json() == found.to_json()
     assert found.file_groups() == again.file_groups()

@@ -8,7 +8,7 @@ again is the same file.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
@@ -154,32 +154,12 @@ def read_commit(storage: Storage, instant: Instant) -> CommitMetadata:
             if instant.completed:
                 raise empty_file_error(instant, storage.uri)
             return CommitMetadata(is_replace=instant.action == REPLACE_COMMIT)
-        found = _parsed_before(data) if len(data) <= _MOST_KEPT else parse_commit(data)
+        found = _parser_for(len(data))(data)
         if instant.completed and instant.action == REPLACE_COMMIT and not found.is_replace:
-            raise _corrupt("a replacement without partitionToReplaceFileIds", instant.path, 0)
+            raise _corrupt("a replacement without partitionToReplaceFileIds")
         return found
 
     return read_instant(storage, instant, parsed)
-
-
-# Planning, the gate and the commit each read the newest commits: the last ones are kept parsed, by their bytes, and
-# more of those that are short.
-_KEPT, _MOST_KEPT = 4, 16 << 20
-_SHORT, _MOST_SHORT = 32_768, 64
-
-
-@lru_cache(maxsize=_KEPT)
-def _long_parsed_before(data: bytes) -> CommitMetadata:
-    return parse_commit(data)
-
-
-@lru_cache(maxsize=_MOST_SHORT)
-def _short_parsed_before(data: bytes) -> CommitMetadata:
-    return parse_commit(data)
-
-
-def _parsed_before(data: bytes) -> CommitMetadata:
-    return _short_parsed_before(data) if len(data) <= _SHORT else _long_parsed_before(data)
 
 
 class _Number(float):
@@ -197,27 +177,40 @@ class _Number(float):
         return _Number, (self.text,)
 
 
-def parse_commit(data: bytes, *, path: str = "") -> CommitMetadata:
+def parse_commit(data: bytes) -> CommitMetadata:
     """Commit metadata from the bytes of its file, JSON or Avro.
 
     Raises:
         CorruptFileError: not JSON, or JSON of another shape; the message names the place.  Or no such Avro container.
     """
     if data[:4] == b"Obj\x01":
-        return _from_avro(data, path)
+        return _from_avro(data)
     try:
         value = json.loads(data.decode("utf-8"), parse_float=_Number)
     except UnicodeDecodeError as e:
-        raise _corrupt("not UTF-8 text", path, e.start) from None
+        raise _corrupt("not UTF-8 text", e.start) from None
     except json.JSONDecodeError as e:
-        raise _corrupt(f"not JSON: {e.msg}", path, e.pos) from None
+        raise _corrupt(f"not JSON: {e.msg}", e.pos) from None
     except (RecursionError, ValueError) as e:  # nesting, or a number of thousands of digits
-        raise _corrupt(f"not JSON that can be read: {e}", path, 0) from None
-    top = _expect(value, dict, "the file", path)
-    _check_whole(top, path)
+        raise _corrupt(f"not JSON that can be read: {e}") from None
+    top = _expect(value, dict, "the file")
+    _check_whole(top)
     if "partitionToReplaceFileIds" in top or not _names_all(data, top):
-        _check_keys(data, path)
-    return _from_object(top, path)
+        _check_keys(data)
+    return _from_object(top)
+
+
+# Planning, the gate and the commit each read the newest commits: the last ones are kept parsed, by their bytes, and
+# more of those that are short.
+_SHORT, _LONGEST_KEPT = 32_768, 16 << 20
+_short_parsed_before = lru_cache(maxsize=64)(parse_commit)
+_long_parsed_before = lru_cache(maxsize=4)(parse_commit)
+
+
+def _parser_for(size: int) -> Callable[[bytes], CommitMetadata]:
+    if size <= _SHORT:
+        return _short_parsed_before
+    return _long_parsed_before if size <= _LONGEST_KEPT else parse_commit
 
 
 def _names_all(data: bytes, top: Mapping[str, object]) -> bool:
@@ -228,26 +221,26 @@ def _names_all(data: bytes, top: Mapping[str, object]) -> bool:
     return data.count(b'"path"') == data.count(b'"fileId"') == found
 
 
-def _check_keys(data: bytes, path: str) -> None:
+def _check_keys(data: bytes) -> None:
     """Refuse a key that is given twice: of its values one would hide the files that the others name."""
 
     def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
         found = dict(pairs)
         if len(found) != len(pairs):
             twice = next(k for k in found if sum(k == key for key, _ in pairs) > 1)
-            raise _corrupt(f"{twice[:200]!r} is given twice", path, 0)
+            raise _corrupt(f"{twice[:200]!r} is given twice")
         return found
 
     json.loads(data, object_pairs_hook=once)
 
 
-def _check_whole(top: Mapping[str, object], path: str) -> None:
+def _check_whole(top: Mapping[str, object]) -> None:
     """Refuse metadata with missing fields; Apache Hudi writes all of them."""
     if top.get("partitionToWriteStats") is None:  # Apache Hudi fails at a null, too
-        raise _corrupt("it has no partitionToWriteStats", path, 0)
-    stats = _expect(top["partitionToWriteStats"], dict, "partitionToWriteStats", path)
+        raise _corrupt("it has no partitionToWriteStats")
+    stats = _expect(top["partitionToWriteStats"], dict, "partitionToWriteStats")
     if top.get("partitionToReplaceFileIds", stats) is None:
-        raise _corrupt("its partitionToReplaceFileIds are null", path, 0)
+        raise _corrupt("its partitionToReplaceFileIds are null")
     for partition, entries in stats.items():
         for entry in entries if isinstance(entries, list) else ():
             lost = [n for n in ("fileId", "path") if isinstance(entry, dict) and n not in entry]
@@ -255,66 +248,61 @@ def _check_whole(top: Mapping[str, object], path: str) -> None:
                 lost = ["fileId"]  # a range of commits would take its rows for those of another file group
             if lost:
                 raise _corrupt(
-                    f"a statistic of partitionToWriteStats[{partition!r}] has no {lost[0]}", path, 0
+                    f"a statistic of partitionToWriteStats[{partition!r}] has no {lost[0]}",
                 )
 
 
 AVRO_NAMES = ("HoodieCommitMetadata", "HoodieReplaceCommitMetadata")
 
 
-def _from_avro(data: bytes, path: str) -> CommitMetadata:
+def _from_avro(data: bytes) -> CommitMetadata:
     """Fields of the Avro records, named as in JSON; nulls are left out."""
     from hudi_timeline.timeline.avro_files import read_container
 
-    name, record = read_container(data, what=AVRO_NAMES[0], path=path)
+    name, record = read_container(data, what=AVRO_NAMES[0])
     if name not in AVRO_NAMES:
-        raise _corrupt(f"it holds {name!r}", path, 0)
+        raise _corrupt(f"it holds {name!r}")
     if name == AVRO_NAMES[1] and "partitionToReplaceFileIds" not in record:
-        raise _corrupt("a replacement without partitionToReplaceFileIds", path, 0)
-    return commit_of_record(record, path=path)
+        raise _corrupt("a replacement without partitionToReplaceFileIds")
+    return commit_of_record(record)
 
 
-def commit_of_record(record: Record, *, path: str = "") -> CommitMetadata:
+def commit_of_record(record: Record) -> CommitMetadata:
     """Commit metadata from a decoded Avro HoodieCommitMetadata or HoodieReplaceCommitMetadata.
 
     Raises:
         CorruptFileError: fields of other types.
     """
-    _check_whole(record, path)
-    stats = _object(record, "partitionToWriteStats", path)
+    _check_whole(record)
+    stats = _object(record, "partitionToWriteStats")
     plain = {
         p: [
-            {
-                k: v
-                for k, v in _expect(s, dict, f"partitionToWriteStats[{p!r}]", path).items()
-                if v is not None
-            }
-            for s in _expect(of, list, f"partitionToWriteStats[{p!r}]", path)
+            {k: v for k, v in _expect(s, dict, f"partitionToWriteStats[{p!r}]").items() if v is not None}
+            for s in _expect(of, list, f"partitionToWriteStats[{p!r}]")
         ]
         for p, of in stats.items()
     }
-    return _from_object({**record, "partitionToWriteStats": plain}, path)
+    return _from_object({**record, "partitionToWriteStats": plain})
 
 
-def _from_object(top: dict[str, object], path: str) -> CommitMetadata:
+def _from_object(top: dict[str, object]) -> CommitMetadata:
     stats: dict[str, tuple[WriteStat, ...]] = {}
-    for partition, entries in _object(top, "partitionToWriteStats", path).items():
+    for partition, entries in _object(top, "partitionToWriteStats").items():
         where = f"partitionToWriteStats[{partition!r}]"
-        _check_place(partition, where, path)
+        _check_place(partition, where)
         stats[partition] = tuple(
-            _stat(_expect(e, dict, where, path), partition, where, path)
-            for e in _expect(entries, list, where, path)
+            _stat(_expect(e, dict, where), partition, where) for e in _expect(entries, list, where)
         )
     replaced: dict[str, tuple[str, ...]] = {}
-    for partition, ids in _object(top, "partitionToReplaceFileIds", path).items():
+    for partition, ids in _object(top, "partitionToReplaceFileIds").items():
         where = f"partitionToReplaceFileIds[{partition!r}]"
-        _check_place(partition, where, path)
-        replaced[partition] = tuple(_expect(i, str, where, path) for i in _expect(ids, list, where, path))
+        _check_place(partition, where)
+        replaced[partition] = tuple(_expect(i, str, where) for i in _expect(ids, list, where))
         for file_id in replaced[partition]:
-            _check_place(file_id, where, path)
+            _check_place(file_id, where)
     extra = {
-        key: _expect(text, str, f"extraMetadata[{key!r}]", path)
-        for key, text in _object(top, "extraMetadata", path).items()
+        key: _expect(text, str, f"extraMetadata[{key!r}]")
+        for key, text in _object(top, "extraMetadata").items()
         if text is not None
     }
     operation = top.get("operationType")
@@ -322,16 +310,16 @@ def _from_object(top: dict[str, object], path: str) -> CommitMetadata:
         partition_to_stats=stats,
         replaced=replaced,
         extra=extra,
-        operation="UNKNOWN" if operation is None else _expect(operation, str, "operationType", path),
+        operation="UNKNOWN" if operation is None else _expect(operation, str, "operationType"),
         compacted=top.get("compacted") is True,
         is_replace="partitionToReplaceFileIds" in top,
     )
 
 
-def _object(top: dict[str, object], key: str, path: str) -> dict[str, object]:
+def _object(top: dict[str, object], key: str) -> dict[str, object]:
     """A map of the file; empty where it is missing or null."""
     value = top.get(key)
-    return {} if value is None else _expect(value, dict, key, path)
+    return {} if value is None else _expect(value, dict, key)
 
 
 _TEXT_FIELDS = (("fileId", "file_id"), ("path", "path"), ("partitionPath", "partition"))
@@ -343,8 +331,9 @@ _NUMBER_FIELDS = (
     ("totalWriteBytes", "total_write_bytes"),
     ("totalWriteErrors", "total_write_errors"),
     ("fileSizeInBytes", "file_size_in_bytes"),
+    ("minEventTime", "min_event_time"),
+    ("maxEventTime", "max_event_time"),
 )
-_EVENT_FIELDS = (("minEventTime", "min_event_time"), ("maxEventTime", "max_event_time"))
 _RUNTIME_FIELDS = (
     ("totalScanTime", "scan_time_ms"),
     ("totalUpsertTime", "upsert_time_ms"),
@@ -352,58 +341,54 @@ _RUNTIME_FIELDS = (
 )
 
 
-def _stat(value: dict[str, object], partition: str, where: str, path: str) -> WriteStat:
+def _stat(value: dict[str, object], partition: str, where: str) -> WriteStat:
     fields: dict[str, object] = {"partition": partition, "prev_commit": "null"}
     if value.get("prevCommit") is not None:
-        fields["prev_commit"] = _expect(value["prevCommit"], str, f"{where}.prevCommit", path)
+        fields["prev_commit"] = _expect(value["prevCommit"], str, f"{where}.prevCommit")
     for key, name in _TEXT_FIELDS:
         if value.get(key) is not None:
-            fields[name] = _expect(value[key], str, f"{where}.{key}", path)
+            fields[name] = _expect(value[key], str, f"{where}.{key}")
         elif name != "partition":
             fields[name] = ""
     for key, name in _NUMBER_FIELDS:
         if value.get(key) is not None:
-            fields[name] = _expect(value[key], int, f"{where}.{key}", path)
-    for key, name in _EVENT_FIELDS:
-        if value.get(key) is not None:
-            fields[name] = _expect(value[key], int, f"{where}.{key}", path)
+            fields[name] = _expect(value[key], int, f"{where}.{key}")
     runtime = value.get("runtimeStats")
     if runtime is not None:
-        times = _expect(runtime, dict, f"{where}.runtimeStats", path)
+        times = _expect(runtime, dict, f"{where}.runtimeStats")
         for key, name in _RUNTIME_FIELDS:
             if times.get(key) is not None:
-                fields[name] = _expect(times[key], int, f"{where}.runtimeStats.{key}", path)
+                fields[name] = _expect(times[key], int, f"{where}.runtimeStats.{key}")
     stat = WriteStat(**fields)  # type: ignore[arg-type]
-    _check_place(stat.file_id, f"{where}.fileId", path)
-    _check_place(stat.path, f"{where}.path", path)
-    _check_place(stat.partition, f"{where}.partitionPath", path)
+    _check_place(stat.file_id, f"{where}.fileId")
+    _check_place(stat.path, f"{where}.path")
+    _check_place(stat.partition, f"{where}.partitionPath")
     # What these fields do not carry is kept beside them, so that nothing is lost on the way back.
     usual = stat_to_json(stat)
     extra = {k: v for k, v in value.items() if k not in usual or usual[k] != v}
     return WriteStat(**fields, extra=extra) if extra else stat  # type: ignore[arg-type]
 
 
-def _check_place(place: str, where: str, path: str) -> None:
+def _check_place(place: str, where: str) -> None:
     """Refuse a file or folder outside of the table."""
     if leads_out(place):
-        raise _corrupt(f"{where} is {place[:200]!r}, which names nothing below the table", path, 0)
+        raise _corrupt(f"{where} is {place[:200]!r}, which names nothing below the table")
 
 
-def _expect(value: object, kind: type[_T], where: str, path: str) -> _T:
+def _expect(value: object, kind: type[_T], where: str) -> _T:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise _corrupt(f"{where} is not {_KINDS[kind]}", path, 0)
+        raise _corrupt(f"{where} is not {_KINDS[kind]}")
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
-        raise _corrupt(f"{where} has more than 64 bits", path, 0)
+        raise _corrupt(f"{where} has more than 64 bits")
     return value
 
 
 _KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a text", int: "a whole number"}
 
 
-def _corrupt(reason: str, path: str, offset: int) -> CorruptFileError:
+def _corrupt(reason: str, offset: int = 0) -> CorruptFileError:
     return CorruptFileError(
         f"no commit metadata: {reason}",
-        file=path,
         remedy=CorruptFileError.usual_remedy,
         offset=offset,
     )
