@@ -57,10 +57,10 @@ def test_values_ask_for_something_or_not():
 
 
 def test_what_is_refused_says_for_which_calls():
-    switch = refused_if_true("hoodie.async", "a service", "run it")
-    text = refused_if_given("hoodie.server", "a server", "leave it out", scopes=frozenset({READ, WRITE}))
-    assert switch.unsupported.scopes == {WRITE}
+    switch = refused_if_true("hoodie.async", "a service", "run it", scopes=frozenset({READ, WRITE}))
+    text = refused_if_given("hoodie.server", "a server", "leave it out")
+    assert switch.unsupported.scopes == {READ, WRITE}
     assert (switch.value, switch.unsupported.asks(switch.value)) == (False, False)
     assert switch.unsupported.asks(switch.type.parse("true"))
     assert text.unsupported.asks("x")
-    assert text.unsupported.scopes == {READ, WRITE}
+    assert text.unsupported.scopes == {WRITE}

@@ -24,6 +24,7 @@ from hudi_timeline.timeline.archived_timeline import (
     archived_cleans,
     archived_instants,
     archived_write_between,
+    archived_write_with_time,
 )
 
 SCHEMA = pa.schema([("p", pa.string()), ("id", pa.string()), ("v", pa.int64())])
@@ -195,9 +196,11 @@ def test_apache_hudis_own_archive(tmp_path):
     writes = [i.time for i in found if i.action == "commit"]
     assert len(writes) + len(active.completed_writes()) == 11, "every write of the scenario"
     assert max(writes) < active.first_active
-    newest = archived_write_between(storage, load(storage), max(writes), None, by_completion=True)
+    newest = archived_write_with_time(
+        storage, load(storage), max(writes), None, by_completion=True, unless=lambda _: False
+    )
     assert newest is not None, "it was completed after its own time"
-    assert newest.time == max(writes)
+    assert newest[1].time == max(writes)
     scan = HudiTable.open(storage.uri).read_incremental(max(writes))
     assert scan.complete
     assert scan.to_arrow().num_rows == 24

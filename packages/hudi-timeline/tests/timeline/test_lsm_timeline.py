@@ -10,7 +10,12 @@ from hudi_format.storage.local import LocalStorage
 from hudi_timeline import table_config
 from hudi_timeline.reading.time_travel import has_archive
 from hudi_timeline.timeline.active_timeline import load_timeline
-from hudi_timeline.timeline.archived_timeline import archived_instants, archived_write_between, read_archived
+from hudi_timeline.timeline.archived_timeline import (
+    archived_instants,
+    archived_write_between,
+    archived_write_with_time,
+    read_archived,
+)
 from hudi_timeline.timeline.avro_files import parse
 from hudi_timeline.timeline.commit_metadata import parse_commit
 from hudi_timeline.timeline.instant import WRITE_ACTIONS, Instant
@@ -72,7 +77,8 @@ def test_the_newest_archived_write_of_a_range_by_either_time(archived):
     assert archived_write_between(storage, config, "0", None) == writes[-1]
     assert archived_write_between(storage, config, writes[2].time, writes[4].time) == writes[4]
     between = (writes[2].completion, writes[3].completion)
-    assert archived_write_between(storage, config, *between, by_completion=True) == writes[3]
+    found = archived_write_with_time(storage, config, *between, by_completion=True, unless=lambda _: False)
+    assert found == (writes[3].completion, writes[3])
     assert archived_write_between(storage, config, writes[-1].time, None) is None
 
 

@@ -21,13 +21,7 @@ _MOST_KNOWN = 100
 _SET_S = 1.0
 
 
-def store_seconds(
-    storage: Storage,
-    folder: str,
-    *,
-    now: Callable[[], float] | None = None,
-    steady: Callable[[], float] = time.monotonic,
-) -> float:
+def store_seconds(storage: Storage, folder: str, *, now: Callable[[], float] | None = None) -> float:
     """Seconds since the epoch by the store's clock, rather too few than too many.
 
     Asked once by a process for each store, and again where the clock here was set.
@@ -35,15 +29,14 @@ def store_seconds(
     Args:
         folder: where a file may be made for a moment.
         now: this process's clock, if another than `time.time`.
-        steady: seconds that only grow.
 
     Raises:
         StorageError: the file cannot be made, or is not seen.
     """
     now = now or time.time
     known = _known.get(storage.uri)
-    if known is None or abs(now() - steady() - known[1]) > _SET_S:
-        known = _asked(storage, folder, now), now() - steady()
+    if known is None or abs(now() - time.monotonic() - known[1]) > _SET_S:
+        known = _asked(storage, folder, now), now() - time.monotonic()
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
         _known[storage.uri] = known

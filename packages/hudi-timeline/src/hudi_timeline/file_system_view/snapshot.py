@@ -471,16 +471,8 @@ def is_base_file(path: str) -> bool:
     return is_base_file_name(path[path.rfind("/") + 1 :])
 
 
-def open_snapshot(
-    storage: Storage,
-    as_of: str | None = None,
-    *,
-    commits: CommitCache | None = None,
-) -> TableSnapshot:
-    """Snapshot of the table, now or as of an instant.
-
-    Args:
-        as_of: an instant time (digits); whether it can be answered is not checked here.
+def open_snapshot(storage: Storage, *, commits: CommitCache | None = None) -> TableSnapshot:
+    """Snapshot of the table as it is now.
 
     Raises:
         NotAHudiTableError, CorruptFileError: as `table_config.load`.
@@ -493,7 +485,7 @@ def open_snapshot(
         config, timeline = load_both(storage)
         try:
             feature_gate.check_read(storage, config, timeline)
-            return snapshot_of(storage, config, timeline, as_of, commits=commits)
+            return snapshot_of(storage, config, timeline, commits=commits)
         except StaleSnapshotError:
             # A commit was undone between the listing and its reading: nobody has seen that state.
             tries += 1
@@ -522,7 +514,11 @@ def snapshot_of(
     *,
     commits: CommitCache | None = None,
 ) -> TableSnapshot:
-    """Snapshot from a loaded configuration and timeline."""
+    """Snapshot from a loaded configuration and timeline.
+
+    Args:
+        as_of: an instant time (digits); whether it can be answered is not checked here.
+    """
     snapshot = TableSnapshot(storage, config, timeline, None, as_of, commits or CommitCache(storage))
     return replace(snapshot, known_schema=snapshot.schema)
 

@@ -173,8 +173,6 @@ def refused_unless(
     )
 
 
-def refused_if_given(
-    key: str, what: str, way_round: str, *, scopes: frozenset[str] = _ONLY_WRITES, **more: Any
-) -> ConfigKey:
-    """A text option that is unsupported."""
-    return ConfigKey(key, TEXT, unsupported=Unsupported(is_given, what, way_round, scopes), **more)
+def refused_if_given(key: str, what: str, way_round: str, **more: Any) -> ConfigKey:
+    """A writer's text option that is unsupported."""
+    return ConfigKey(key, TEXT, unsupported=Unsupported(is_given, what, way_round), **more)

@@ -220,14 +220,12 @@ def archived_write_between(
     begin: str,
     end: str | None,
     *,
-    by_completion: bool = False,
     unless: Callable[[str], bool] = lambda _: False,
     written_since_ms: int = 0,
 ) -> Instant | None:
     """Newest completed write in (begin, end], from the newest archive file with one.
 
     Args:
-        by_completion: compare with the times at which instants were completed, and not their own.
         unless: whether an instant does not count, by its time: an archival first writes its archive, then removes
             files, so that some are on the timeline too.
         written_since_ms: files of the archive that were written before this time are not opened.
@@ -237,7 +235,7 @@ def archived_write_between(
     """
     found = archived_write_with_time(
         storage, config, begin, end,
-        by_completion=by_completion, unless=unless, written_since_ms=written_since_ms,
+        by_completion=False, unless=unless, written_since_ms=written_since_ms,
     )  # fmt: skip
     return None if found is None else found[1]
 
@@ -250,9 +248,13 @@ def archived_write_with_time(
     *,
     by_completion: bool,
     unless: Callable[[str], bool],
-    written_since_ms: int,
+    written_since_ms: int = 0,
 ) -> tuple[str, Instant] | None:
-    """The write of `archived_write_between`, after its time in the order that was asked for."""
+    """The write of `archived_write_between`, after its time in the order that was asked for.
+
+    Args:
+        by_completion: compare with the times at which instants were completed, and not their own.
+    """
     if config.version.has_lsm_history:
         past = history_instants(storage, config, written_since_ms=written_since_ms)
         writes = (i for i in past if i.action in WRITE_ACTIONS and not unless(i.time))

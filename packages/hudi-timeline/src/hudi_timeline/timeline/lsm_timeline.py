@@ -126,14 +126,13 @@ def history_instants(
     storage: Storage,
     config: TableConfig,
     *,
-    since: str = "",
     until: str | None = None,
     written_since_ms: int = 0,
 ) -> tuple[Instant, ...]:
     """Completed instants of the LSM timeline with completion times, oldest first.
 
     Args:
-        since, until: only instants requested in this range, both inclusive; other files are not opened.
+        until: only instants requested up to this one; files of later ones are not opened.
         written_since_ms: files that were written before this time, in milliseconds since 1970, are not opened either.
 
     Raises:
@@ -141,13 +140,13 @@ def history_instants(
     """
     found: dict[tuple[str, str], Instant] = {}
     for file in history_files(storage, config):
-        if file.last < since or (until is not None and file.first > until):
+        if until is not None and file.first > until:
             continue
         if 0 < file.mtime_ms < written_since_ms:
             continue
         for row in _rows(storage, file, _INSTANT_COLUMNS):
             instant = _instant(row)
-            if instant is not None and since <= instant.time and (until is None or instant.time <= until):
+            if instant is not None and (until is None or instant.time <= until):
                 found[instant.time, instant.action] = instant
     return tuple(sorted(found.values()))
 

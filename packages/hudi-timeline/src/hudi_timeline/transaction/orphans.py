@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
@@ -268,15 +268,12 @@ def remove_heartbeats(
             heartbeat.delete(storage, time_)
 
 
-def remove_temporaries(storage: Storage, *, now: Callable[[], float] = time.time) -> None:
+def remove_temporaries(storage: Storage) -> None:
     """Remove temporary files of dead writers: of the timeline, heartbeats and claims.
 
     Called under the table's lock, after dead writes were rolled back: what begins, commits or is rolled back does
     so under that lock, and what runs meanwhile has a heartbeat.  Files of no instant (hoodie.properties, claims) may
     be those of a caller that holds no lock, and stay for a day.
-
-    Args:
-        now: seconds since the epoch.
     """
     if not storage.is_local:
         return
@@ -290,23 +287,19 @@ def remove_temporaries(storage: Storage, *, now: Callable[[], float] = time.time
             if instant is not None:
                 gone = instant[0] not in at_work
             else:
-                gone = now() * 1000 - entry.mtime_ms > TEMPORARY_AGE_MS
+                gone = time.time() * 1000 - entry.mtime_ms > TEMPORARY_AGE_MS
             if gone:
                 storage.delete(f"{folder}/{entry.name}")
 
 
-def remove_staging(storage: Storage, *, now: Callable[[], float] = time.time) -> None:
-    """Remove folders of staged rows unchanged for a day.
-
-    Args:
-        now: seconds since the epoch.
-    """
+def remove_staging(storage: Storage) -> None:
+    """Remove folders of staged rows unchanged for a day."""
     for entry in storage.list(""):
         if not entry.is_dir or not _STAGING.match(entry.name):
             continue
         # Object stores have no time of a folder; the youngest of its files says as much.
         youngest = max((f.mtime_ms for f in storage.list(entry.name)), default=0)
-        if now() * 1000 - max(youngest, entry.mtime_ms) > STAGING_AGE_MS:
+        if time.time() * 1000 - max(youngest, entry.mtime_ms) > STAGING_AGE_MS:
             storage.delete_dir(entry.name)
 
 

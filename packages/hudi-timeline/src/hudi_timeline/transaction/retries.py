@@ -113,7 +113,6 @@ class Tries:
         readings: int = 0,
         lookups: int = 0,
         rebases: int = 0,
-        pause: Callable[[float], None] | None = None,
         draw: Callable[[], float] = random.random,
     ) -> None:
         """Args:
@@ -128,7 +127,6 @@ class Tries:
         self._readings = readings
         self._lookups = lookups
         self._rebases = rebases
-        self._pause = pause
         self._draw = draw
         self.lost: list[str] = []
         self.ended = 0
@@ -177,7 +175,7 @@ class Tries:
         log.warning(
             "try %d of %d lost, again in %.1f s: %s", self._counted, self._retries + 1, pause_s, error.message
         )
-        (self._pause or time.sleep)(pause_s)
+        time.sleep(pause_s)
 
     def counted(self, result: R) -> R:
         """The result, which says how often it was tried."""
