@@ -99,13 +99,12 @@ def _table_type(facts: TableFeatures) -> str:
     return "" if facts.config.table_type in known else f"table type {facts.config.table_type}"
 
 
-def _base_format(facts: TableFeatures) -> str:
-    return "" if facts.config.base_file_format == "PARQUET" else f"{facts.config.base_file_format} base files"
+def _base_format(*handled: str) -> Callable[[TableFeatures], str]:
+    def detect(facts: TableFeatures) -> str:
+        found = facts.config.base_file_format
+        return "" if found in handled else f"{found} base files"
 
-
-def _unknown_base_format(facts: TableFeatures) -> str:
-    known = facts.config.base_file_format in ("PARQUET", "ORC", "HFILE")
-    return "" if known else f"{facts.config.base_file_format} base files"
+    return detect
 
 
 def _key_generator(facts: TableFeatures) -> str:
@@ -165,9 +164,8 @@ def _metadata_indexes(facts: TableFeatures) -> str:
     others = [p for p in config.metadata_partitions if p not in metadata_config.KEPT]
     inflight = config.metadata_partitions_inflight
     if inflight:
-        from hudi_timeline.timeline.index_builds import (
-            kept_while_built,
-        )  # few tables need the decoders of plans
+        # Few tables need the decoders of plans.
+        from hudi_timeline.timeline.index_builds import kept_while_built
 
         kept = kept_while_built(facts.storage, facts.timeline, inflight) & set(metadata_config.KEPT)
         others += [p for p in inflight if p not in kept]  # Apache Hudi builds them
@@ -175,7 +173,6 @@ def _metadata_indexes(facts: TableFeatures) -> str:
 
 
 _APACHE_WRITE = "write to it with Apache Hudi."
-_APACHE_READ = "read it with Apache Hudi."
 
 GATE: tuple[Entry, ...] = (
     Entry(
@@ -232,14 +229,14 @@ GATE: tuple[Entry, ...] = (
     Entry(
         "base file format",
         (READ,),
-        _unknown_base_format,
+        _base_format("PARQUET", "ORC", "HFILE"),
         "use Apache Hudi for this table.",
         "Parquet, ORC and HFile are read; Lance and Vortex of later releases need readers of their own",
     ),
     Entry(
         "base file format",
         (WRITE,),
-        _base_format,
+        _base_format("PARQUET"),
         "write to it with Apache Hudi: the ORC writer at hand keeps no metadata in a file's footer, where readers look "
         "for schema and keys, and HFiles are the metadata table's, which is written along with its table.",
     ),

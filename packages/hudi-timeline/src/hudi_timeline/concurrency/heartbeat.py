@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from queue import Empty, SimpleQueue
 
 from hudi_format._checks import loads
@@ -206,10 +206,7 @@ class Heartbeat:
         self._problem = ""
         # Stores without an atomic replacement show a file half written while it is renewed.
         self._renewing = threading.Lock()
-        me = this_process()
-        self.owner = Owner(
-            me.host, me.boot, me.namespace, me.pid, me.started, uuid.uuid4().hex, interval_ms, misses
-        )
+        self.owner = replace(this_process(), token=uuid.uuid4().hex, interval_ms=interval_ms, misses=misses)
         self._content = json.dumps(asdict(self.owner)).encode()
         self._last_beat = clock()
         self._thread = threading.Thread(target=self._run, name=f"hudi-heartbeat-{instant}", daemon=True)
@@ -402,18 +399,8 @@ def _read_owner(storage: Storage, path: str) -> Owner | None:
     except FileNotFoundError:
         return None
     try:
-        value = loads(data)
-        owner = Owner(**value)
-        return Owner(
-            str(owner.host),
-            str(owner.boot),
-            str(owner.namespace),
-            int(owner.pid),
-            str(owner.started),
-            str(owner.token),
-            int(owner.interval_ms),
-            int(owner.misses),
-        )
+        given = asdict(Owner(**loads(data)))
+        return Owner(**{name: type(value)(given[name]) for name, value in asdict(Owner()).items()})
     except (ValueError, TypeError, RecursionError, OverflowError):  # Apache Hudi's empty ones, and any other
         return Owner()
 

@@ -59,11 +59,6 @@ def create(storage: Storage, instant: str, partition: str, data_file: str, io_ty
     storage.touch(marker_path(instant, partition, data_file, io_type))
 
 
-def exists(storage: Storage, instant: str, partition: str, data_file: str, io_type: str) -> bool:
-    """Whether the marker still exists; rollback and completion of the write delete it."""
-    return storage.info(marker_path(instant, partition, data_file, io_type)) is not None
-
-
 def list_instants(storage: Storage) -> list[str]:
     """Instants with a marker folder, in order."""
     return sorted(e.name for e in storage.list(TEMP_FOLDER) if e.is_dir and e.name.isdigit())

@@ -22,6 +22,8 @@ from hudi_format.schema.decimals import decimals_of
 from hudi_timeline.table_config import HIVE_STYLE, TableConfig
 
 PARTITION = "partition"
+FROM_PATH = "path"
+FROM_FILE = "file"
 
 
 def path_type(config: TableConfig, declared: pa.DataType) -> pa.DataType:
@@ -66,18 +68,19 @@ def with_times_as_text(config: TableConfig, schema: pa.Schema) -> pa.Schema:
 
     Values stay those of the files.  So Apache Hudi 1.x types them.
     """
-    for column in partition_columns(config, schema, from_path=True):
-        index = schema.get_field_index(column.name)
-        if column.source == FROM_FILE and index >= 0 and schema.field(index).type != column.type:
-            schema = schema.set(index, schema.field(index).with_type(column.type))
-    return schema
+    return _typed_as(config, schema, FROM_FILE)
 
 
 def with_path_types(config: TableConfig, schema: pa.Schema) -> pa.Schema:
     """Schema of rows with the partition columns typed as in paths."""
+    return _typed_as(config, schema, FROM_PATH)
+
+
+def _typed_as(config: TableConfig, schema: pa.Schema, source: str) -> pa.Schema:
+    """Schema with the types of those partition columns that have their values from a source."""
     for column in partition_columns(config, schema, from_path=True):
         index = schema.get_field_index(column.name)
-        if column.source == FROM_PATH and index >= 0:
+        if column.source == source and index >= 0:
             schema = schema.set(index, schema.field(index).with_type(column.type))
     return schema
 
@@ -279,12 +282,6 @@ def _day(text: str) -> int | None:
         return int(np.datetime64(text, "D").astype(np.int64))
     except ValueError:  # no such month or day; the caller's cast says so
         return None
-
-
-FROM_PATH = "path"
-
-
-FROM_FILE = "file"
 
 
 @dataclass(frozen=True, slots=True)

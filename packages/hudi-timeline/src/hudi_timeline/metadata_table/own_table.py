@@ -55,10 +55,6 @@ class OwnTable:
         last = self.last_compaction
         return tuple(i for i in self.timeline.completed_writes() if i.action != COMMIT and i.time > last)
 
-    def knows(self, instant: str) -> bool:
-        """Whether the instant was completed here, or lies before the active timeline."""
-        return instant in self.timeline.visible()
-
     def slices(self, partitions: Iterable[str]) -> dict[tuple[str, str], FileSlice]:
         """Newest file slice of each file group, by partition and file id.
 

@@ -385,12 +385,11 @@ def _refuse_half_moved(storage: Storage, config: TableConfig, entries: Iterable[
         other = f"{META_FOLDER}/{DEFAULT_TIMELINE}"
         if not any(e.is_dir and e.name == DEFAULT_TIMELINE for e in entries):
             return
-        moved = (_parsed(e, other) for e in storage.list(other) if not e.is_dir)
     elif storage.is_local:  # on an object store that is another request of each read
         other = META_FOLDER
-        moved = (_parsed(e, other) for e in storage.list(other) if not e.is_dir)
     else:
         return
+    moved = (_parsed(e, other) for e in storage.list(other) if not e.is_dir)
     if any(i is not None and i.completed for i in moved):
         raise ConcurrentWriterError(
             f"an upgrade or downgrade is under way: the version is {config.version}, and instants are in {other}",

@@ -17,7 +17,7 @@ from hudi_format.commit_json import files_of_json
 from hudi_format.errors import HudiError
 from hudi_format.storage.parallel import on_threads
 from hudi_format.storage.protocol import Storage
-from hudi_timeline.timeline.commit_metadata import AVRO_NAMES, CommitMetadata, read_commit
+from hudi_timeline.timeline.commit_metadata import AVRO_NAMES, MAGIC, CommitMetadata, read_commit
 from hudi_timeline.timeline.instant import REPLACE_COMMIT, Instant
 
 if TYPE_CHECKING:  # the Avro decoders are imported where a table has Avro files
@@ -25,7 +25,6 @@ if TYPE_CHECKING:  # the Avro decoders are imported where a table has Avro files
     from hudi_format.avro.decoder import Decoder
 
 # How an Avro object container begins; known here too, because `hudi_format.avro.container` brings fastavro along.
-MAGIC = b"Obj\x01"
 HISTORY_KEY = "latest_schema"
 _HISTORY_BYTES = HISTORY_KEY.encode()
 _STATS = "partitionToWriteStats"
@@ -109,7 +108,7 @@ def read_commit_files(
     avro: dict[str, list[tuple[int, bytes]]] = {}
     head: ContainerHeader | None = None
     for n, data in enumerate(on_threads(storage, lambda i: _bytes(storage, i), instants)):
-        if data[: len(MAGIC)] == MAGIC:
+        if data.startswith(MAGIC):
             part = _container(data, head)
             if part is not None:
                 head = part.header

@@ -22,6 +22,7 @@ from hudi_timeline.timeline.instant import REPLACE_COMMIT, Instant, empty_file_e
 if TYPE_CHECKING:
     from hudi_timeline.timeline.avro_files import Record
 
+MAGIC = b"Obj\x01"  # of Avro containers, without loading what reads them
 SCHEMA_KEY = "schema"
 COMPACT = "COMPACT"
 """Operation of the commit that a compaction makes."""
@@ -183,7 +184,7 @@ def parse_commit(data: bytes) -> CommitMetadata:
     Raises:
         CorruptFileError: not JSON, or JSON of another shape; the message names the place.  Or no such Avro container.
     """
-    if data[:4] == b"Obj\x01":
+    if data.startswith(MAGIC):
         return _from_avro(data)
     try:
         value = json.loads(data.decode("utf-8"), parse_float=_Number)

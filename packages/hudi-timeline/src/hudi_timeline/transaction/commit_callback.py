@@ -19,6 +19,7 @@ import logging
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from http.client import HTTPException
 from typing import Any
 
@@ -86,12 +87,7 @@ def callback_of(config: CallbackConfig | None) -> Callback | None:
         return None
     if config.function:
         return imported(config.function, CALLBACK_CLASS)
-    given = config
-
-    def post(message: CommitNotice) -> None:
-        _post(given, message)
-
-    return post
+    return partial(_post, config)
 
 
 def _post(config: CallbackConfig, message: CommitNotice) -> None:

@@ -164,15 +164,9 @@ def strategy_of(options: TransactionConfig, *, blind: bool = False) -> ConflictS
     Raises:
         InvalidOptionError: a class of the user's that cannot be imported or made, or is none.
     """
-    found = _named(options.conflict_strategy)
+    name = options.conflict_strategy
+    found = _STRATEGIES[name]() if name in _STRATEGIES else _OwnStrategy(name)
     return NonBlocking(found, blind=blind) if options.mode == NON_BLOCKING else found
-
-
-def _named(name: str) -> ConflictStrategy:
-    known = _STRATEGIES.get(name)
-    if known is not None:
-        return known()
-    return _OwnStrategy(name)
 
 
 __all__ = [

@@ -33,7 +33,7 @@ from hudi_timeline.options.transaction_options import (
     ZOOKEEPER,
 )
 from hudi_timeline.table_config import TableConfig
-from hudi_timeline.timeline.instant import COMMIT, COMPLETED, DELTA_COMMIT, REQUESTED, Instant, instant_path
+from hudi_timeline.timeline.instant import COMMIT, COMPLETED, DELTA_COMMIT, REQUESTED, instant_path
 from hudi_timeline.transaction.conflict_strategies import (
     BucketIndexConcurrentFileWrites,
     ConcurrentOperation,
@@ -137,7 +137,8 @@ class EarlyDetection:
             if instant.time in self.known:
                 continue
             groups = now.commits.get(instant).file_groups()
-            if self._shares(strategy, group, _completed(instant, groups)):
+            completed = ConcurrentOperation(instant.time, instant.action, file_groups=groups)
+            if self._shares(strategy, group, completed):
                 what = f"{instant.action} {instant.time} has changed file group"
                 raise self._conflict(storage, group, instant.time, what, "")
 
@@ -155,10 +156,6 @@ class EarlyDetection:
             file_groups=[name],
             early=True,
         )
-
-
-def _completed(instant: Instant, groups: frozenset[FileGroup]) -> ConcurrentOperation:
-    return ConcurrentOperation(instant.time, instant.action, file_groups=groups)
 
 
 def of(transaction: Transaction, options: TransactionConfig, *, by_bucket: bool) -> EarlyDetection | None:

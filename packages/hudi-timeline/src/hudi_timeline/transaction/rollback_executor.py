@@ -65,6 +65,8 @@ from hudi_timeline.transaction.rollback_plan import (
     check_plan,
     command_requests,
     files_to_delete,
+    log_uri,
+    logs_of_slice,
     make_rollback_plan,
     paths_to_delete,
     read_plan,
@@ -279,13 +281,8 @@ def _holds_block_of(storage: Storage, path: str, instant: str) -> bool:
 def is_taken_back(storage: Storage, request: RollbackRequest, holding: Sequence[str], instant: str) -> bool:
     """Whether a command block follows the blocks of an instant in these log files."""
     last = max(f.version for n in holding if (f := parse_log_file(request.partition, n)) is not None)
-    for entry in storage.list(request.partition):
-        log = parse_log_file(request.partition, entry.name, entry.size)
-        if log is None or (log.file_id, log.instant) != (request.file_id, request.base_instant):
-            continue
-        if log.version > last and _takes_back(storage, log, instant):
-            return True
-    return False
+    logs = logs_of_slice(storage, request.partition, request.file_id, request.base_instant)
+    return any(log.version > last and _takes_back(storage, log, instant) for log in logs)
 
 
 def withdraw(storage: Storage, instant: Instant) -> bool:
@@ -470,7 +467,7 @@ def append_command(storage: Storage, request: RollbackRequest, target: str, at: 
     announced = {m.path for m in markers.list_markers(storage, at) if m.io_type == markers.APPEND}
     earlier = [f for f in there if f.path in announced and _takes_back(storage, f, target)]
     if earlier:  # an earlier run of the same rollback came this far
-        return {_uri(storage, f.path): f.size for f in earlier}
+        return {log_uri(storage, f.path): f.size for f in earlier}
     version = max((f.version for f in there), default=0) + 1
     name = log_file_name(request.file_id, request.base_instant, version, ROLLBACK_TOKEN)
     markers.create(storage, at, request.partition, name, markers.APPEND)
@@ -481,16 +478,12 @@ def append_command(storage: Storage, request: RollbackRequest, target: str, at: 
         writer.append_rollback(target)
         written = writer.close()
     flush(storage, [w.file.path for w in written])
-    return {_uri(storage, w.file.path): w.file.size for w in written}
+    return {log_uri(storage, w.file.path): w.file.size for w in written}
 
 
 def _takes_back(storage: Storage, file: LogFile, target: str) -> bool:
     with LogFileReader.open(storage, file.path) as reader:
         return any(b.is_rollback and b.target_instant == target for b in reader.blocks)
-
-
-def _uri(storage: Storage, path: str) -> str:
-    return f"{'file:' if storage.is_local else ''}{storage.uri}/{path}"
 
 
 def tidy(storage: Storage, target: str, at: str) -> None:

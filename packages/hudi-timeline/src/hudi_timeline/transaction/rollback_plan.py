@@ -87,11 +87,7 @@ def _of_marker(storage: Storage, instant: str, marker: Marker) -> RollbackReques
     if base is None:
         return None
     # Writers before 0.14 announced an append by the name of the slice's base file.
-    found = [
-        f
-        for f in (parse_log_file(partition, e.name, e.size) for e in storage.list(partition))
-        if f is not None and (f.file_id, f.instant) == (base.file_id, base.instant)
-    ]
+    found = logs_of_slice(storage, partition, base.file_id, base.instant)
     if not found:
         return None
     newest = max(found, key=lambda f: (f.version, f.write_token))
@@ -99,6 +95,17 @@ def _of_marker(storage: Storage, instant: str, marker: Marker) -> RollbackReques
     if base.instant == instant:
         return RollbackRequest(partition, base.file_id, base.instant, (path,))
     return RollbackRequest(partition, base.file_id, base.instant, log_blocks={path: newest.size})
+
+
+def logs_of_slice(storage: Storage, partition: str, file_id: str, instant: str) -> list[LogFile]:
+    """Log files of a file slice, in no order."""
+    listed = (parse_log_file(partition, e.name, e.size) for e in storage.list(partition))
+    return [f for f in listed if f is not None and (f.file_id, f.instant) == (file_id, instant)]
+
+
+def log_uri(storage: Storage, path: str) -> str:
+    """URI of a log file as plans and metadata of rollbacks name it."""
+    return f"{'file:' if storage.is_local else ''}{storage.uri}/{path}"
 
 
 def by_listing(
@@ -142,8 +149,8 @@ def by_listing(
         else:
             logs = [(log, log.size) for log in _with_blocks_of(storage, timeline, files, instant)]
         for log, size in logs:
-            key = f"{'file:' if storage.is_local else ''}{storage.uri}/{log.path}"
-            request = RollbackRequest(log.partition, log.file_id, log.instant, log_blocks={key: size})
+            blocks = {log_uri(storage, log.path): size}
+            request = RollbackRequest(log.partition, log.file_id, log.instant, log_blocks=blocks)
             appended.setdefault(log.partition, []).append(request)
     requests: list[RollbackRequest] = []
     for partition in sorted({*found, *appended}):

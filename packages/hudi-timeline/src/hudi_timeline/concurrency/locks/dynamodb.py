@@ -247,7 +247,7 @@ class DynamoDBLock:
                 renewal.stop()
             if self._owner:
                 # Another's item must stay: ours had run out and was taken.
-                self._delete("#o = :o", {"#o": OWNER}, {":o": {"S": self._owner}}, tries=_TRIES_TO_GIVE_BACK)
+                self._delete(self._owner, tries=_TRIES_TO_GIVE_BACK)
         except LockError as e:
             # What was done under the lock stays done; the lease runs out by itself.
             log.warning("%s could not be given back and runs out by itself: %s", self.name, e)
@@ -255,18 +255,16 @@ class DynamoDBLock:
             self._owner = self._version = ""
             self._threads.release()
 
-    def _delete(
-        self, condition: str, names: dict[str, str], values: dict[str, Any], tries: int | None = None
-    ) -> bool:
-        """Delete the item on a condition; returns whether it held."""
+    def _delete(self, owner: str, tries: int | None = None) -> bool:
+        """Delete the item while it is an owner's; returns whether it was."""
         try:
             self._ask(
                 "delete_item",
                 tries=tries,
                 Key={KEY: {"S": self._key}},
-                ConditionExpression=condition,
-                ExpressionAttributeNames=names,
-                ExpressionAttributeValues=values,
+                ConditionExpression="#o = :o",
+                ExpressionAttributeNames={"#o": OWNER},
+                ExpressionAttributeValues={":o": {"S": owner}},
             )
         except KeyError:
             return False
@@ -277,7 +275,7 @@ class DynamoDBLock:
         return None if found is None or found.released else Holding(found.owner, found.owner, found.process)
 
     def end_holding(self, token: str) -> bool:
-        return self._delete("#o = :o", {"#o": OWNER}, {":o": {"S": token}})
+        return self._delete(token)
 
     def holder(self) -> str:
         found = self.holding()

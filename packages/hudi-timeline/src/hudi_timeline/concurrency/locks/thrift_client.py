@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from typing import Any, Final, NoReturn, TypeAlias
 
 BOOL, BYTE, DOUBLE, I16, I32, I64, STRING, STRUCT, MAP, SET, LIST = 2, 3, 4, 6, 8, 10, 11, 12, 13, 14, 15
-_STOP = 0
 _CALL, _REPLY, _EXCEPTION = 1, 2, 3
 _INTERNAL_ERROR = 6  # type of an exception that no method declares
 _VERSION: Final = 0x80010000
