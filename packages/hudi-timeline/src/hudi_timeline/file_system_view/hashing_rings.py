@@ -33,7 +33,7 @@ RINGS = f"{ROOT}/{HashingMetadata.folder}"
 RING, MARKER = ".hashing_meta", ".commit"
 
 Ring: TypeAlias = HashingMetadata | HashingDirectory
-_R = TypeVar("_R", HashingMetadata, HashingDirectory)
+_R = TypeVar("_R", HashingMetadata, HashingDirectory, Ring)
 
 
 def has_rings(snapshot: TableSnapshot) -> bool:

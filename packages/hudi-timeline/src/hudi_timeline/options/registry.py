@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -172,24 +172,20 @@ def _main_names() -> Mapping[str, str]:
     return {**names, **{main: main for main in mains}}
 
 
-@cache
-def _lower_names() -> Mapping[str, str]:
-    return {name.lower(): main for name, main in _main_names().items()}
-
-
 @lru_cache(maxsize=1024)
 def main_name(key: str) -> str | None:
     """Main key of an option, itself below an open prefix, None if unknown.
 
     Upper and lower case are the same, as in Spark's own option maps.
     """
-    found = _main_names().get(key) or _lower_names().get(key.lower())
-    if found is not None:
-        return found
+    mains = _main_names()
+    name = key if key in mains else _lower_to_known().get(key.lower())
+    if name is not None:
+        return mains[name]
     prefix = next((p for p in OPEN_PREFIXES if key.startswith(p)), None)
     if prefix is None:
         return None
-    below = [name for name in _lower_names() if name.startswith(prefix)]
+    below = [name for name in _lower_to_known() if name.startswith(prefix)]
     return None if difflib.get_close_matches(key.lower(), below, n=1, cutoff=_SLIP) else key
 
 
@@ -326,7 +322,3 @@ def shown(key: str, value: str) -> str:
 def _is_secret(key: str) -> bool:
     """Whether an option's value is shown to nobody, and kept nowhere."""
     return any(word in key.lower() for word in _SECRET)
-
-
-def names_of(keys: Iterable[str]) -> str:
-    return ", ".join(sorted(keys))

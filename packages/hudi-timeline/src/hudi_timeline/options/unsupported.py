@@ -6,7 +6,7 @@ import logging
 
 from hudi_format.errors import UnsupportedError
 from hudi_format.fork_safe import ProcessLock
-from hudi_timeline.options.registry import ParsedOptions, declared_options, names_of, option_of, shown
+from hudi_timeline.options.registry import ParsedOptions, declared_options, option_of, shown
 
 log = logging.getLogger("hudi")
 
@@ -49,4 +49,4 @@ def say_tuning(given: ParsedOptions) -> None:
         fresh = {given.given_as[key] for key in given.text if is_tuning(key)} - _said
         _said.update(fresh)
     if fresh:
-        log.info("options accepted without effect here: %s", names_of(fresh))
+        log.info("options accepted without effect here: %s", ", ".join(sorted(fresh)))

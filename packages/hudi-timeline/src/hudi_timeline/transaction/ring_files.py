@@ -18,7 +18,6 @@ from hudi_format.storage.open import flush
 from hudi_format.storage.parallel import walk_folders
 from hudi_format.storage.protocol import Storage
 from hudi_index.consistent_hashing import ConsistentBucketIndex, HashingMetadata
-from hudi_index.extendible_hashing import HashingDirectory
 from hudi_timeline.file_system_view.hashing_rings import (
     ROOT,
     Ring,
@@ -93,11 +92,7 @@ def refuse_new_rings(
             path = ring_path(partition, rival, kind)
             if storage.info(path) is None:
                 continue
-            now: Ring = (
-                parse_ring(storage, path, partition, HashingDirectory)
-                if kind is HashingDirectory
-                else parse_ring(storage, path, partition, HashingMetadata)
-            )
+            now = parse_ring(storage, path, partition, kind)
             old = before(partition)
             changed = sorted(f for f in asked[partition] if old is None or not keeps(old, f, now))
             if changed:
