@@ -299,6 +299,11 @@ def _below(p: Mapping[str, str], key: str, default: str) -> str:
     return path
 
 
+def index_of(properties: Mapping[str, str]) -> str:
+    """Kind of the index that a table's properties say; "" for none."""
+    return properties.get(INDEX, "").strip().upper()
+
+
 def _strategy(p: Mapping[str, str]) -> str | None:
     return (p.get(MERGE_STRATEGY) or p.get(OLD_MERGE_STRATEGY, "")).strip().lower() or None
 
@@ -427,16 +432,7 @@ def read_file(storage: Storage, path: str) -> dict[str, str]:
     Raises:
         FileNotFoundError; CorruptFileError: it is not whole.
     """
-    return parsed_file(storage, storage.read(path), path)
-
-
-def parsed_file(storage: Storage, data: bytes, path: str) -> dict[str, str]:
-    """Entries of a properties file's bytes.
-
-    Raises:
-        CorruptFileError: they are not whole.
-    """
-    return _entries(data, path, storage.uri)
+    return _entries(storage.read(path), path, storage.uri)
 
 
 def _entries(data: bytes, path: str, table: str) -> dict[str, str]:
@@ -519,7 +515,7 @@ def update(storage: Storage, set: Mapping[str, str], remove: Iterable[str] = ())
     if changed == current:
         return TableConfig(current)
     before = storage.read(PROPERTIES_FILE)
-    if parsed_file(storage, before, PROPERTIES_FILE) != current:
+    if _entries(before, PROPERTIES_FILE, storage.uri) != current:
         raise _changed_meanwhile(storage)
     verify_held()
     storage.publish(BACKUP_FILE, before)

@@ -19,9 +19,10 @@ import pyarrow as pa
 
 from hudi_format.errors import CorruptFileError
 from hudi_index.custom_index.index_class import StoreChange
+from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slices import newest_slices_of, slices_of_groups
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.metadata_table.key_changes import Group, slice_keys
+from hudi_timeline.metadata_table.key_changes import slice_keys
 from hudi_timeline.timeline.action_metadata import RollbackMetadata, read_action
 from hudi_timeline.timeline.active_timeline import Timeline
 from hudi_timeline.timeline.instant import RESTORE, ROLLBACK, Instant

@@ -27,7 +27,7 @@ from hudi_timeline.file_system_view.bucket_settings import last_resize, recorded
 from hudi_timeline.file_system_view.hashing_rings import is_seen, with_rings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.file_options import HASH_FIELDS, NUM_BUCKETS
-from hudi_timeline.table_config import BUCKET_RESIZES, BUCKET_RESIZING, INDEX, TableConfig, load
+from hudi_timeline.table_config import BUCKET_RESIZES, BUCKET_RESIZING, INDEX, TableConfig, index_of, load
 
 MOST_VALUES = 10_000
 """Keys above which a filter is not looked at: they are in most buckets."""
@@ -105,7 +105,7 @@ def bucket_choice(
         schema: of the rows, with meta columns where they have some.
         filters: expressions, each with the top-level columns that it needs.
     """
-    if config.properties.get(INDEX, "").strip().upper() != BUCKET or not filters:
+    if index_of(config.properties) != BUCKET or not filters:
         return None
     try:
         if unsettled_resize(config.properties) is not None:  # both numbers may be the right one

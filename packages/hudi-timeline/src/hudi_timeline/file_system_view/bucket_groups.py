@@ -17,7 +17,7 @@ from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.hashing_rings import with_rings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.file_options import INDEX_TYPE, NUM_BUCKETS
-from hudi_timeline.table_config import INDEX
+from hudi_timeline.table_config import index_of
 
 BUCKETS = pa.schema(
     [
@@ -35,7 +35,7 @@ def table_index(snapshot: TableSnapshot) -> BucketIndex:
         InvalidOptionError, CorruptFileError: settings, or resizes, that cannot be read.
     """
     stored = settled(snapshot.config.properties, snapshot.timeline)
-    if stored.get(INDEX, "").strip().upper() != BUCKET:
+    if index_of(stored) != BUCKET:
         raise UnsupportedError(
             "the table does not say that it is written with the index BUCKET", table=snapshot.storage.uri,
             remedy=f"another index has no buckets to resize; a table that Apache Hudi made says it after the next "

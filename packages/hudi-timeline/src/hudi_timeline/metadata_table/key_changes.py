@@ -32,14 +32,14 @@ from hudi_format.parquet.reader import read_keys
 from hudi_format.schema.meta_fields import RECORD_KEY, with_meta
 from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import Storage
-from hudi_timeline import table_config
+from hudi_index.lookup import BUCKET
+from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slices import slices_of_groups
 from hudi_timeline.file_system_view.slice_merge import slice_merge
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
+from hudi_timeline.table_config import index_of
 
 THREADS = 8
-Group = tuple[str, str]
-"""Partition path and file id."""
 _NO_KEYS = pa.array([], pa.string())
 
 
@@ -200,7 +200,8 @@ def _tasks(
         elif log is not None:
             logs.setdefault(group, []).append(log)
     left = {(p, file_id) for p, ids in replaced.items() for file_id in ids}
-    of_logs = any(_deletes_by_columns(rule, schema) for _ in logs) or _is_bucketed(snapshot)
+    new_in_logs = index_of(snapshot.config.properties) == BUCKET
+    of_logs = new_in_logs or any(_deletes_by_columns(rule, schema) for _ in logs)
     asked = {
         g
         for g, of in by_group.items()
@@ -254,11 +255,6 @@ def _told_keys(stats: Sequence[WriteStat], before: FileSlice | None) -> pa.Array
 def _deletes_by_columns(rule: MergeRule, schema: pa.Schema) -> bool:
     """Whether records of a log, by what is in their columns, may delete."""
     return bool(rule.custom or rule.delete_fields or {IS_DELETED, rule.delete_field} & set(schema.names))
-
-
-def _is_bucketed(snapshot: TableSnapshot) -> bool:
-    """Whether new keys go into log files."""
-    return snapshot.config.properties.get(table_config.INDEX, "").upper() == "BUCKET"
 
 
 def _has_deletes(storage: Storage, logs: Sequence[LogFile]) -> bool:

@@ -16,7 +16,7 @@ from hudi_timeline.file_system_view.bucket_settings import recorded_settings, se
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.hashing_rings import with_rings
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.table_config import INDEX, PROPERTIES_FILE
+from hudi_timeline.table_config import PROPERTIES_FILE, index_of
 from hudi_timeline.verify.check_keys import SliceKeys
 from hudi_timeline.verify.findings import VerifyReport
 from hudi_timeline.verify.table_state import TableState
@@ -29,7 +29,7 @@ def check_buckets(facts: TableState, report: VerifyReport, slices: Sequence[Slic
         slices: keys of the newest file slices; None where they were not read.
     """
     properties = facts.config.properties
-    if properties.get(INDEX, "").strip().upper() != BUCKET:
+    if index_of(properties) != BUCKET:
         return
     try:
         index = recorded_settings(settled(properties, facts.timeline))

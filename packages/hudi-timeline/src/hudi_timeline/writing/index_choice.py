@@ -44,7 +44,7 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options import WriteConfig
 from hudi_timeline.options.file_options import INDEX_SWITCH, INDEX_TYPE, RECORD_UPDATE_PARTITION
 from hudi_timeline.options.write_options import LOOKS_UP
-from hudi_timeline.table_config import INDEX, INDEX_CLASS, PROPERTIES_FILE, TableConfig
+from hudi_timeline.table_config import INDEX, INDEX_CLASS, PROPERTIES_FILE, TableConfig, index_of
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.transaction.transaction import Transaction
 
@@ -62,7 +62,7 @@ def recorded_index(properties: Mapping[str, str], commits: Iterable[Mapping[str,
         commits: what its commits say beside files (`CommitMetadata.extra`), newest first; asked only as far as needed,
             and not at all where the properties say the index.
     """
-    said = properties.get(INDEX, "").strip().upper()
+    said = index_of(properties)
     if said:
         return said
     return next((extra[RECORDED] for extra in commits if extra.get(RECORDED) in KINDS), None)
