@@ -99,7 +99,11 @@ class LoggedFiles:
         """
         none = np.zeros(len(keys), dtype=bool)
         logs = self.logs.get(file.path, ())
-        if not logs or not len(keys) or not self._may_delete(storage, logs):
+        if (
+            not logs
+            or not len(keys)
+            or not (deletes_by_columns(self.merge.rule, self.schema) or has_deletes(storage, logs))
+        ):
             return none
         wanted = pa.schema([self.schema.field(n).with_nullable(True) for n in self.merge.key_columns])
         asked = one_array(keys).cast(pa.string())
@@ -151,17 +155,19 @@ class LoggedFiles:
                 for start in range(0, part.num_rows, records.rows_at_once):
                     yield conform(records.merged(part.slice(start, records.rows_at_once)), wanted)
 
-    def _may_delete(self, storage: Storage, logs: Sequence[LogFile]) -> bool:
-        """Whether any block deletes records, or may hold records that are marked as deleted."""
-        rule = self.merge.rule
-        flags = {IS_DELETED, rule.delete_field} & set(self.schema.names)
-        if flags or rule.custom or rule.delete_fields:
-            return True
-        for log in logs:
-            with LogFileReader.open(storage, log.path) as reader:
-                if any(b.type is BlockType.DELETE for b in reader.blocks):
-                    return True
-        return False
+
+def deletes_by_columns(rule: MergeRule, schema: pa.Schema) -> bool:
+    """Whether records of a log, by what is in their columns, may delete."""
+    return bool(rule.custom or rule.delete_fields or {IS_DELETED, rule.delete_field} & set(schema.names))
+
+
+def has_deletes(storage: Storage, logs: Sequence[LogFile]) -> bool:
+    """Whether any block of log files deletes records."""
+    for log in logs:
+        with LogFileReader.open(storage, log.path) as reader:
+            if any(b.type is BlockType.DELETE for b in reader.blocks):
+                return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,17 +22,15 @@ import pyarrow.compute as pc
 from hudi_format.arrow.arrays import one_array
 from hudi_format.file_names import parse_base_file, parse_log_file
 from hudi_format.file_slice.reader import SliceMerge, read_file_slice
-from hudi_format.log.block import BlockType
-from hudi_format.log.reader import LogFileReader
 from hudi_format.log.scanner import BlockScope
 from hudi_format.merge.key_index import KeyIndex
-from hudi_format.merge.payloads import IS_DELETED, MergeRule
+from hudi_format.merge.payloads import MergeRule
 from hudi_format.model import BaseFile, FileSlice, LogFile, WriteStat
 from hudi_format.parquet.reader import read_keys
 from hudi_format.schema.meta_fields import RECORD_KEY, with_meta
 from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import Storage
-from hudi_index.lookup import BUCKET
+from hudi_index.lookup import BUCKET, deletes_by_columns, has_deletes
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slices import slices_of_groups
 from hudi_timeline.file_system_view.slice_merge import slice_merge
@@ -201,7 +199,7 @@ def _tasks(
             logs.setdefault(group, []).append(log)
     left = {(p, file_id) for p, ids in replaced.items() for file_id in ids}
     new_in_logs = index_of(snapshot.config.properties) == BUCKET
-    of_logs = new_in_logs or any(_deletes_by_columns(rule, schema) for _ in logs)
+    of_logs = new_in_logs or deletes_by_columns(rule, schema)
     asked = {
         g
         for g, of in by_group.items()
@@ -232,7 +230,7 @@ def _tasks(
             and before is not None
             and before.base_file is not None
             and not any(s.num_deletes for s in by_group[group])
-            and not _has_deletes(snapshot.storage, earlier)
+            and not has_deletes(snapshot.storage, earlier)
         ):
             continue
         first = logs[group][0].instant if before is None else before.base_instant
@@ -250,17 +248,3 @@ def _told_keys(stats: Sequence[WriteStat], before: FileSlice | None) -> pa.Array
     if len(stats) != 1 or before is None or before.log_files or before.base_file is None:
         return None
     return stats[0].new_keys if stats[0].prev_commit == before.base_file.instant else None
-
-
-def _deletes_by_columns(rule: MergeRule, schema: pa.Schema) -> bool:
-    """Whether records of a log, by what is in their columns, may delete."""
-    return bool(rule.custom or rule.delete_fields or {IS_DELETED, rule.delete_field} & set(schema.names))
-
-
-def _has_deletes(storage: Storage, logs: Sequence[LogFile]) -> bool:
-    """Whether any block of log files deletes records."""
-    for log in logs:
-        with LogFileReader.open(storage, log.path) as reader:
-            if any(b.type is BlockType.DELETE for b in reader.blocks):
-                return True
-    return False
