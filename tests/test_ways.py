@@ -27,7 +27,10 @@ FEW = {"hoodie.clean.automatic": "false", "hoodie.cleaner.commits.retained": "1"
 # Loaded again where a transaction or a service has the lock, as the text says; methods of PySpark that call another.
 AGAIN = {"hudi_timeline.file_system_view.snapshot.load_snapshot", "hudi_spark.patches"}
 # What Spark runs in processes of its own.
-IN_WORKERS = {"hudi_timeline.writing.workers.write_bucket", "hudi_format.file_slice.writer.merge_file"}
+IN_WORKERS = {
+    "hudi_timeline.writing.workers.bucket_worker.write_bucket",
+    "hudi_format.file_slice.writer.merge_file",
+}
 
 
 def steps_of(way: str) -> list[str]:

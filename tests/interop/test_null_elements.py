@@ -7,7 +7,7 @@ it wrote without it cannot be updated.
 import pyarrow as pa
 import pytest
 
-from hudi_timeline.writing.null_elements import SETTING
+from hudi_timeline.writing.workers.null_elements import SETTING
 from interop import ours
 from interop.spark_process import SparkProcessError
 

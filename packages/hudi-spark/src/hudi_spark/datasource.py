@@ -74,7 +74,7 @@ from hudi_timeline.options.read_options import (
     START_OFFSET,
 )
 from hudi_timeline.options.write_options import STAGING_LIMIT
-from hudi_timeline.reading.cdc_task import ChangeTask
+from hudi_timeline.reading.incremental.cdc_task import ChangeTask
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.task import ReadTask
 from hudi_timeline.table import HudiTable
@@ -84,7 +84,7 @@ from hudi_timeline.transaction.write_basis import FirstBasis
 from hudi_timeline.writing.engine import DATA
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import check, execute
-from hudi_timeline.writing.write_plan import APPEND, OVERWRITE
+from hudi_timeline.writing.planning.write_plan import APPEND, OVERWRITE
 
 DEFAULT_STAGING_LIMIT = 256 << 20
 """Bytes of Arrow data that one write may have, if the option does not say."""

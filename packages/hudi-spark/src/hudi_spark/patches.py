@@ -53,7 +53,7 @@ from hudi_spark.streaming.spark35_stream import CHECKPOINT, following, load_stre
 from hudi_spark.streaming.table_stream import START, TableStream, with_allowed_merge
 from hudi_spark.writing.writer import save_frame
 from hudi_timeline.options.read_options import QUERY_TYPE
-from hudi_timeline.writing.write_plan import is_operation, mode_of
+from hudi_timeline.writing.planning.write_plan import is_operation, mode_of
 
 DEFAULT_FORMAT = "spark.sql.sources.default"
 _NOTES = "_hudi_notes"

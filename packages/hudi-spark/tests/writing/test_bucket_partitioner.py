@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from hudi_spark.writing import bucket_partitioner
 from hudi_spark.writing.bucket_partitioner import place, slots
-from hudi_timeline.writing.tasks import CREATE, MERGE, Bucket, InsertShare, Routing
+from hudi_timeline.writing.workers.tasks import CREATE, MERGE, Bucket, InsertShare, Routing
 
 NAMES = ("", "it's", 'quo"ted', "back\\slash", "ünï=ø/日本", "%25", "$x{y}", "\n")
 

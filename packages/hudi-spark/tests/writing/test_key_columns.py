@@ -18,7 +18,7 @@ from hudi_format.keygen.timestamp_based import BOTH_ZONES, OUTPUT, TYPE, UNIT, T
 from hudi_spark.types import to_arrow_schema, to_spark_schema
 from hudi_spark.writing import key_columns
 from hudi_spark.writing.bucket_partitioner import slots, spark_hash_int, spread
-from hudi_timeline.writing.tasks import CREATE, Bucket
+from hudi_timeline.writing.workers.tasks import CREATE, Bucket
 
 pytestmark = pytest.mark.spark
 

@@ -13,7 +13,7 @@ from hudi_timeline.file_system_view.snapshot import open_snapshot
 from hudi_timeline.options import parse_write_options
 from hudi_timeline.writing.latest_slices import LatestSlices
 from hudi_timeline.writing.local_engine import LocalEngine
-from hudi_timeline.writing.write_plan import plan_write
+from hudi_timeline.writing.planning.write_plan import plan_write
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("v", pa.int64())])
 OPTIONS = {"hoodie.parquet.small.file.limit": "0", "hoodie.compact.inline": "false"}

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from hudi_timeline.keys.deduplicate import DedupeResult
     from hudi_timeline.keys.erasure import ErasureReport
     from hudi_timeline.keys.key_history import KeyHistory
-    from hudi_timeline.reading.checkpoints import ConvertedCheckpoint
+    from hudi_timeline.reading.incremental.checkpoints import ConvertedCheckpoint
     from hudi_timeline.reading.point_lookup import KeptIndex, Keys
     from hudi_timeline.services.alter import AlterBuilder
     from hudi_timeline.services.archival import ArchiveResult
@@ -341,7 +341,7 @@ class HudiTable:
 
         Nothing is missed, or it is an InstantNotFoundError; `repeated` names commits whose rows come once more.
         """
-        from hudi_timeline.reading.checkpoints import convert
+        from hudi_timeline.reading.incremental.checkpoints import convert
 
         return convert(open_snapshot(self._storage, commits=self._commits), checkpoint, order=order, to=to)
 

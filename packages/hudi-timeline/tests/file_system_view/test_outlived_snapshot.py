@@ -24,7 +24,7 @@ from hudi_timeline import HudiTable
 from hudi_timeline.file_system_view.listing import walk
 from hudi_timeline.file_system_view.snapshot import open_snapshot
 from hudi_timeline.reading import stability
-from hudi_timeline.reading.incremental_range import completion_times
+from hudi_timeline.reading.incremental.incremental_range import completion_times
 from hudi_timeline.testing import Act, Case, preemptions
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.instant import CLEAN

@@ -27,8 +27,8 @@ from hudi_timeline.keys.deduplicate import DedupeType, deduplicate
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
-from hudi_timeline.writing.tasks import TaskToken, as_written
-from hudi_timeline.writing.workers import write_bucket
+from hudi_timeline.writing.workers.bucket_worker import write_bucket
+from hudi_timeline.writing.workers.tasks import TaskToken, as_written
 
 SCHEMA = pa.schema(
     [

@@ -17,7 +17,7 @@ HEAVY = (
     "hudi_timeline.options.write_config",
     "hudi_format.file_slice.reader",
     "hudi_index",
-    "hudi_timeline.reading.incremental_range",
+    "hudi_timeline.reading.incremental.incremental_range",
     "hudi_timeline.reading.task",
     "hudi_timeline.services.cleaning",
     "hudi_timeline.verify.verify",

@@ -14,9 +14,9 @@ from hudi_timeline.services.replace_properties import overwrite_properties
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.testing.faulty_storage import CRASH, Crash, Fault, Faults
 from hudi_timeline.timeline import archived_timeline
-from hudi_timeline.writing.index_choice import RECORDED, recorded_index, remembered_index
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
+from hudi_timeline.writing.planning.index_choice import RECORDED, recorded_index, remembered_index
 
 INDEX, SWITCH = "hoodie.index.type", {"hudi.index.allow.switch": "true"}
 PROPERTY = table_config.INDEX

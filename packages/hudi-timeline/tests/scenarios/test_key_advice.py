@@ -8,7 +8,7 @@ import pytest
 
 from hudi_format.keygen.ordered_keys import uuid4_to_uuid7
 from hudi_timeline import HudiTable
-from hudi_timeline.writing.keys import overlapping
+from hudi_timeline.writing.planning.keys import overlapping
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
 BLOOM = {"hoodie.index.type": "BLOOM"}

@@ -10,8 +10,8 @@ from hudi_format.errors import DuplicateKeyError, MissingColumnError, UnknownPar
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.writing.local_engine import LocalEngine
-from hudi_timeline.writing.new_table import choose
 from hudi_timeline.writing.operation import execute
+from hudi_timeline.writing.planning.new_table import choose
 
 DROP = {"hoodie.datasource.write.insert.drop.duplicates": True}
 FAIL = {"hoodie.datasource.insert.dup.policy": "fail"}

@@ -11,7 +11,7 @@ from simulated_writers import ACTORS, INITIAL, OPTIONS, OPTIONS_OF, clean, incre
 
 from hudi_format.errors import HudiError
 from hudi_timeline import HudiTable
-from hudi_timeline.reading import incremental_range
+from hudi_timeline.reading.incremental import incremental_range
 from hudi_timeline.testing import (
     CRASH,
     STALL,

@@ -13,7 +13,8 @@ from hudi_timeline.concurrency.locks import select
 from hudi_timeline.options import parse_write_options
 from hudi_timeline.transaction import early_conflicts, retries
 from hudi_timeline.transaction.transaction import Transaction, begin_transaction
-from hudi_timeline.writing import file_writer, workers
+from hudi_timeline.writing.workers import bucket_worker as workers
+from hudi_timeline.writing.workers import file_writer
 
 EARLY = "hoodie.write.concurrency.early.conflict."
 OCC = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}

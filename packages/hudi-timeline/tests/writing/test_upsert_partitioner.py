@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_format.model import BaseFile, FileSlice, LogFile
-from hudi_timeline.writing.tasks import APPEND, CONCAT, CREATE, MERGE, LogTarget, ProfileRow
 from hudi_timeline.writing.upsert_partitioner import AssignPolicy, SizingRules, assign, average_record_size
+from hudi_timeline.writing.workers.tasks import APPEND, CONCAT, CREATE, MERGE, LogTarget, ProfileRow
 
 RULES = SizingRules(max_file_bytes=1000, small_file_limit_bytes=800)
 

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from hudi_timeline.reading.cdc_task import ChangeTask
+from hudi_timeline.reading.incremental.cdc_task import ChangeTask
 from hudi_timeline.reading.task import ReadTask
 
 Task: TypeAlias = ReadTask | ChangeTask

@@ -31,7 +31,7 @@ from hudi_timeline.options.read_options import (
     START_OFFSET,
 )
 from hudi_timeline.options.table_options import MERGE
-from hudi_timeline.reading.incremental_range import by_completion, is_start
+from hudi_timeline.reading.incremental.incremental_range import by_completion, is_start
 from hudi_timeline.reading.scan import Scan
 from hudi_timeline.table import HudiTable
 from hudi_timeline.timeline.instant import parse_query_instant, zone_of

@@ -18,7 +18,7 @@ from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_spark.types import quoted
 from hudi_spark.writing.stored_keys import FILE_ID
 from hudi_spark.writing.write_tasks import BUCKET
-from hudi_timeline.writing.tasks import Bucket, InsertShare, Routing
+from hudi_timeline.writing.workers.tasks import Bucket, InsertShare, Routing
 
 # Work that one task should have at least, so that thousands of small file groups do not mean as many tasks.
 TASK_BYTES = 128 << 20
@@ -77,7 +77,7 @@ def spread(buckets: Sequence[Bucket], parallelism: int, asked: int | None = None
 # Which bucket and which task each row goes to, said in Spark's own expressions.
 #
 # A located record goes to its file group's bucket; a new one to the share of its partition that holds the CRC-32 of
-# its key (`hudi_timeline.writing.tasks.InsertShare`).
+# its key (`hudi_timeline.writing.workers.tasks.InsertShare`).
 
 SLOT = "_hudi_slot"
 _KEY_HASH = "_hudi_key_hash"

@@ -80,7 +80,7 @@ from hudi_timeline.services.compaction.slice_tasks import Task
 from hudi_timeline.validation.row_rules import Screening
 from hudi_timeline.writing.engine import DATA, PrepareTask
 from hudi_timeline.writing.local_engine import LocalEngine
-from hudi_timeline.writing.tasks import ProfileRow, Routing, WriteContext
+from hudi_timeline.writing.workers.tasks import ProfileRow, Routing, WriteContext
 
 _BUCKET = "_hudi_key_bucket"
 CACHE_COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"

@@ -43,11 +43,11 @@ from hudi_spark.writing.key_columns import refuse_untold, refused_field
 from hudi_spark.writing.key_places import ROW_ID
 from hudi_timeline.services.buckets.resize_tasks import ResizeTask, run_resize_task
 from hudi_timeline.services.compaction.slice_tasks import Task, run_task
-from hudi_timeline.writing.bulk_insert import write_stream
 from hudi_timeline.writing.engine import PrepareTask
 from hudi_timeline.writing.local_engine import check_ordering
-from hudi_timeline.writing.tasks import CREATE, Bucket, TaskToken, WriteContext, as_written
-from hudi_timeline.writing.workers import write_bucket
+from hudi_timeline.writing.workers.bucket_worker import write_bucket
+from hudi_timeline.writing.workers.bulk_insert import write_stream
+from hudi_timeline.writing.workers.tasks import CREATE, Bucket, TaskToken, WriteContext, as_written
 
 BUCKET = "_hudi_bucket"
 STATUS_DDL = "kind string, payload binary"

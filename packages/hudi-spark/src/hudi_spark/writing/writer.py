@@ -18,8 +18,8 @@ from hudi_timeline.options.write_options import OVERWRITE_MODE
 from hudi_timeline.transaction.retries import LOOKUPS, retried
 from hudi_timeline.transaction.write_basis import FirstBasis
 from hudi_timeline.writing.operation import execute
+from hudi_timeline.writing.planning.write_plan import ERROR, OVERWRITE
 from hudi_timeline.writing.result import CommitResult
-from hudi_timeline.writing.write_plan import ERROR, OVERWRITE
 
 PARTITIONS_OVERWRITTEN = "spark.sql.sources.partitionOverwriteMode"
 

@@ -2,7 +2,7 @@
 
 `SliceBuilder` is the one place where log files are attached to slices, whichever slices are asked for: the newest now
 or as of an instant (`merged_slices`), all of them (`every_slice`), those before an instant (`file_slice_history`) or
-those of a range (`hudi_timeline.reading.incremental_query`).
+those of a range (`hudi_timeline.reading.incremental.incremental_query`).
 
 A log file belongs to the newest slice that was begun until its time.  Up to table version 6 that is the instant in its
 name, the one that began the slice; a log that was written in version 8 or 9 before the table was taken down has the

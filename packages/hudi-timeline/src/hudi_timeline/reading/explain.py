@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from hudi_format.file_slice.base_rows import filtered
 from hudi_timeline.display.html_view import rows_view, titled
-from hudi_timeline.reading.cdc_task import ChangeTask
+from hudi_timeline.reading.incremental.cdc_task import ChangeTask
 from hudi_timeline.reading.plan import ScanSource
 from hudi_timeline.reading.task import ReadTask
 

@@ -168,7 +168,7 @@ def scan_range(
     commits: CommitCache | None = None,
 ) -> Scan:
     """Scan of a commit range; arguments and errors as of `HudiTable.read_incremental`."""
-    from hudi_timeline.reading import incremental_range
+    from hudi_timeline.reading.incremental import incremental_range
 
     _check_query(query)
     asked = _range_config(options, on_missing, order, _RANGE, "an incremental query")
@@ -194,7 +194,7 @@ def scan_range(
     predicate = all_of([make_predicate(t, schema) for t in texts], schema)
     kind = incremental_range.IncrementalSource
     if snapshot.has_merged_states:
-        from hudi_timeline.reading.incremental_query import (
+        from hudi_timeline.reading.incremental.incremental_query import (
             MergedIncrementalSource,
             OptimizedIncrementalSource,
         )
@@ -218,7 +218,7 @@ def scan_changes(
     commits: CommitCache | None = None,
 ) -> Scan:
     """CDC scan of a commit range; arguments and errors as of `HudiTable.read_changes`."""
-    from hudi_timeline.reading.cdc import ChangesSource, changes_range, changes_schema
+    from hudi_timeline.reading.incremental.cdc import ChangesSource, changes_range, changes_schema
 
     if images not in (JSON, STRUCT):
         raise InvalidOptionError(f"images={images!r} is unknown", remedy=f"use {JSON!r} or {STRUCT!r}.")
@@ -242,7 +242,7 @@ def scan_changes(
 
 def latest_offset(storage: Storage, options: Mapping[str, str], *, commits: CommitCache | None = None) -> str:
     """Latest offset of an incremental read; "" for no commit."""
-    from hudi_timeline.reading.incremental_range import by_completion, latest_checkpoint
+    from hudi_timeline.reading.incremental.incremental_range import by_completion, latest_checkpoint
     from hudi_timeline.reading.stability import settled
 
     asked = _read_config(options, without=(*_RANGE, INCREMENTAL_FORMAT))
@@ -350,7 +350,7 @@ def _between(
     storage: Storage, commits: CommitCache | None, begin: Moment | None, end: Moment | None, asked: ReadConfig
 ) -> tuple[TableSnapshot, str, str | None]:
     """The table, and the bounds of a range of its commits; errors as `_bounds`."""
-    from hudi_timeline.reading.incremental_range import by_completion
+    from hudi_timeline.reading.incremental.incremental_range import by_completion
     from hudi_timeline.reading.stability import settled
 
     snapshot = open_snapshot(storage, commits=commits)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:  # planning needs none of these at run time
     import pyarrow.dataset
 
     from hudi_timeline.file_system_view.snapshot import TableSnapshot
-    from hudi_timeline.reading.cdc_task import ChangeTask
     from hudi_timeline.reading.explain import Explanation
+    from hudi_timeline.reading.incremental.cdc_task import ChangeTask
     from hudi_timeline.reading.stability import Stability
     from hudi_timeline.reading.task import ReadTask
 
@@ -148,7 +148,7 @@ class Scan:
 
     def _tasks(self, schema: pa.Schema) -> list[ReadTask] | list[ChangeTask]:
         if self.plan.kind == CHANGES:
-            from hudi_timeline.reading.cdc_task import change_tasks
+            from hudi_timeline.reading.incremental.cdc_task import change_tasks
 
             return change_tasks(self._storage, self.plan, schema, self._source.predicate)
         from hudi_timeline.reading.task import make_tasks

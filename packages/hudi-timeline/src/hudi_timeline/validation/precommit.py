@@ -27,8 +27,8 @@ from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, 
 from hudi_timeline.options.read_config import ReadConfig
 from hudi_timeline.options.write_options import VALIDATORS
 from hudi_timeline.reading.filters import make_predicate
-from hudi_timeline.reading.incremental_query import MergedIncrementalSource
-from hudi_timeline.reading.incremental_range import IncrementalSource, Range, incremental_schema
+from hudi_timeline.reading.incremental.incremental_query import MergedIncrementalSource
+from hudi_timeline.reading.incremental.incremental_range import IncrementalSource, Range, incremental_schema
 from hudi_timeline.reading.merged_query import MergedSource, merged_schema
 from hudi_timeline.reading.plan import ScanPlan
 from hudi_timeline.reading.scan import Scan

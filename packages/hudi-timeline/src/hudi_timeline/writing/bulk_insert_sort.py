@@ -29,8 +29,8 @@ from hudi_format.keygen.record_keys import nested_column, partition_paths, recor
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_timeline.options.write_options import PARTITIONER
-from hudi_timeline.writing.bulk_insert import stored_keys
 from hudi_timeline.writing.engine import PrepareTask
+from hudi_timeline.writing.workers.bulk_insert import stored_keys
 
 MOST_PARTS = 256
 _SAMPLES = 64  # of each part

@@ -46,9 +46,9 @@ from hudi_timeline.reading.scan import Scan
 from hudi_timeline.transaction.retries import before_reading, retried
 from hudi_timeline.validation.precommit import Validator
 from hudi_timeline.writing.engine import PrepareTask
-from hudi_timeline.writing.index_choice import remembered_index
 from hudi_timeline.writing.local_engine import LocalFrame, StoredRowsEngine
 from hudi_timeline.writing.operation import execute
+from hudi_timeline.writing.planning.index_choice import remembered_index
 from hudi_timeline.writing.result import CommitResult
 from hudi_timeline.writing.row_conflicts import ReadRows
 

@@ -19,7 +19,7 @@ from hudi_format.model import BaseFile, WriteStat
 from hudi_format.storage.protocol import Storage
 from hudi_index.bucket import BucketIndex
 from hudi_index.lookup import LookupCount, LookupTask
-from hudi_timeline.writing.tasks import ProfileRow, Routing, WriteContext
+from hudi_timeline.writing.workers.tasks import ProfileRow, Routing, WriteContext
 
 if TYPE_CHECKING:
     from hudi_timeline.reading.scan import Scan

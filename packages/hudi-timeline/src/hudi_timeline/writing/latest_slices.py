@@ -18,8 +18,8 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot, is_base_file
 from hudi_timeline.file_system_view.table_schema import history_file, with_history
 from hudi_timeline.metadata_table.bloom_footers import with_footers
 from hudi_timeline.metadata_table.record_index import with_record_index
-from hudi_timeline.writing.bucket_index import with_groups
-from hudi_timeline.writing.write_plan import Plan, lookup_task
+from hudi_timeline.writing.planning.bucket_index import with_groups
+from hudi_timeline.writing.planning.write_plan import Plan, lookup_task
 
 
 @dataclass(frozen=True)

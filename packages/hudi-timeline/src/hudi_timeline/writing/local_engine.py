@@ -45,13 +45,13 @@ from hudi_timeline.reading.scan import Scan
 from hudi_timeline.services.compaction.slice_tasks import Task, run_on_threads
 from hudi_timeline.validation.row_rules import LocalScreened, Screening
 from hudi_timeline.validation.sql_validators import Queries, duck_queries
-from hudi_timeline.writing.bucket_shuffle import buckets_of, pieces_of
-from hudi_timeline.writing.bulk_insert import path_codes, stored_keys, write_stream
 from hudi_timeline.writing.bulk_insert_sort import in_order, user_function
 from hudi_timeline.writing.engine import DATA, TABLE, PrepareTask
-from hudi_timeline.writing.tasks import ProfileRow, Routing, TaskToken, WriteContext, as_written
-from hudi_timeline.writing.workers import write_bucket
-from hudi_timeline.writing.write_schema import about_texts
+from hudi_timeline.writing.planning.write_schema import about_texts
+from hudi_timeline.writing.workers.bucket_shuffle import buckets_of, pieces_of
+from hudi_timeline.writing.workers.bucket_worker import write_bucket
+from hudi_timeline.writing.workers.bulk_insert import path_codes, stored_keys, write_stream
+from hudi_timeline.writing.workers.tasks import ProfileRow, Routing, TaskToken, WriteContext, as_written
 
 STREAM_BATCH_ROWS = 131_072
 # Sort modes that order rows; the others only choose the task, and here is one.

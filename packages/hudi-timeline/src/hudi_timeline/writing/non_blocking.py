@@ -26,8 +26,8 @@ from hudi_format.merge.laws import ASSOCIATIVE, COMMUTATIVE, IDEMPOTENT, check_l
 from hudi_format.merge.payloads import MergeRule
 from hudi_timeline.file_system_view.file_slices import MERGE_ON_READ
 from hudi_timeline.options.transaction_options import CONCURRENCY_MODE, NON_BLOCKING, OPTIMISTIC
+from hudi_timeline.writing.planning.write_plan import Plan, drops_duplicates, fails_on_known_keys
 from hudi_timeline.writing.row_conflicts import ReadRows
-from hudi_timeline.writing.write_plan import Plan, drops_duplicates, fails_on_known_keys
 
 _BLIND = ("upsert", "insert")
 _CASES = 500

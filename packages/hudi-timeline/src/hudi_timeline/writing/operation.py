@@ -58,12 +58,23 @@ from hudi_timeline.transaction.write_basis import Basis, FirstBasis
 from hudi_timeline.validation.checks import Checks
 from hudi_timeline.validation.precommit import Validator
 from hudi_timeline.writing.engine import Engine
-from hudi_timeline.writing.index_choice import about_left, in_commit, in_properties
-from hudi_timeline.writing.keys import about_path_values, about_unfound, advice
 from hudi_timeline.writing.latest_slices import LatestSlices, rows_of
-from hudi_timeline.writing.new_table import begin_on
 from hudi_timeline.writing.non_blocking import is_blind, refuse_if_order_matters
-from hudi_timeline.writing.null_elements import about_null_elements
+from hudi_timeline.writing.planning.index_choice import about_left, in_commit, in_properties
+from hudi_timeline.writing.planning.keys import about_path_values, about_unfound, advice
+from hudi_timeline.writing.planning.new_table import begin_on
+from hudi_timeline.writing.planning.write_plan import (
+    APPEND,
+    IGNORE,
+    Plan,
+    combines,
+    drops_duplicates,
+    fails_on_known_keys,
+    lookup_task,
+    prepare_task,
+    write_action,
+    write_context,
+)
 from hudi_timeline.writing.possible_duplicates import (
     ReadBack,
     about_duplicates,
@@ -82,20 +93,9 @@ from hudi_timeline.writing.routing import (
     route,
 )
 from hudi_timeline.writing.row_conflicts import LookedUp, ReadRows, refuse_unknown
-from hudi_timeline.writing.tasks import WriteContext
 from hudi_timeline.writing.upsert_partitioner import profile_stats
-from hudi_timeline.writing.write_plan import (
-    APPEND,
-    IGNORE,
-    Plan,
-    combines,
-    drops_duplicates,
-    fails_on_known_keys,
-    lookup_task,
-    prepare_task,
-    write_action,
-    write_context,
-)
+from hudi_timeline.writing.workers.null_elements import about_null_elements
+from hudi_timeline.writing.workers.tasks import WriteContext
 
 log = logging.getLogger("hudi")
 

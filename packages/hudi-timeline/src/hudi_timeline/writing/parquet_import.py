@@ -52,8 +52,8 @@ from hudi_timeline.reading.filters import make_predicate
 from hudi_timeline.reading.plan import Predicate
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
+from hudi_timeline.writing.planning.write_plan import APPEND, ERROR
 from hudi_timeline.writing.result import CommitResult
-from hudi_timeline.writing.write_plan import APPEND, ERROR
 
 # Ends of names that Parquet files do not have.
 _OTHER_FORMS = (

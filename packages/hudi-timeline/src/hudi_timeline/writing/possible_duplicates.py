@@ -43,7 +43,7 @@ from hudi_timeline.options.transaction_options import BY_KEYS, CONFLICT_DETECTIO
 from hudi_timeline.options.write_options import ADDS_ROWS, DUP_POLICY
 from hudi_timeline.timeline.commit_metadata import SCHEMA_NEUTRAL, CommitMetadata
 from hudi_timeline.writing.engine import Engine
-from hudi_timeline.writing.write_plan import Plan, drops_duplicates, fails_on_known_keys
+from hudi_timeline.writing.planning.write_plan import Plan, drops_duplicates, fails_on_known_keys
 
 _logged: set[tuple[str, str]] = set()
 

@@ -13,7 +13,7 @@ from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.validation import quarantine
 from hudi_timeline.validation.row_rules import RowRule, Screened, Screening
 from hudi_timeline.writing.engine import Engine
-from hudi_timeline.writing.write_plan import Plan, prepare_task
+from hudi_timeline.writing.planning.write_plan import Plan, prepare_task
 
 
 @dataclass

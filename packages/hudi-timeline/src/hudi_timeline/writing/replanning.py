@@ -40,12 +40,19 @@ from hudi_timeline.transaction.schema_history import ALTER_SCHEMA
 from hudi_timeline.transaction.schema_rebase import Recheck
 from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.transaction.write_basis import Basis, Changes
-from hudi_timeline.writing.bucket_index import refuse_second_groups
 from hudi_timeline.writing.engine import Engine
-from hudi_timeline.writing.index_choice import in_commit, index_to_record, recorded_index
+from hudi_timeline.writing.planning.bucket_index import refuse_second_groups
+from hudi_timeline.writing.planning.index_choice import in_commit, index_to_record, recorded_index
+from hudi_timeline.writing.planning.write_plan import (
+    APPEND,
+    Plan,
+    plan_for,
+    plan_write,
+    prepare_task,
+    write_action,
+)
 from hudi_timeline.writing.possible_duplicates import added_beside
 from hudi_timeline.writing.row_conflicts import KeyCheck, LookedUp, ReadCheck, ReadRows, also_replaced
-from hudi_timeline.writing.write_plan import APPEND, Plan, plan_for, plan_write, prepare_task, write_action
 
 # How often a plan is made anew where others take away what it reads.
 _LOOKS = 5

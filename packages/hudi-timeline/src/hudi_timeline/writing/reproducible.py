@@ -15,8 +15,8 @@ from hudi_format.model import WriteStat
 from hudi_index.bucket import BucketIndex
 from hudi_index.lookup import LookupTask
 from hudi_timeline.options.transaction_options import WRITE_SEED
-from hudi_timeline.writing.tasks import WriteContext
-from hudi_timeline.writing.write_plan import Plan
+from hudi_timeline.writing.planning.write_plan import Plan
+from hudi_timeline.writing.workers.tasks import WriteContext
 
 
 def refuse_random_rings(plan: Plan) -> None:

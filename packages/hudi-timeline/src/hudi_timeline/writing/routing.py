@@ -17,13 +17,13 @@ from hudi_timeline.metadata_table.record_index import about_lookup
 from hudi_timeline.options.write_options import LOOKS_UP, REPLACING
 from hudi_timeline.transaction.conflict_strategies import FileGroup
 from hudi_timeline.writing.engine import Engine
-from hudi_timeline.writing.index_choice import about_left
 from hudi_timeline.writing.latest_slices import LatestSlices, refuse_planned, rows_of
-from hudi_timeline.writing.new_table import choose
+from hudi_timeline.writing.planning.index_choice import about_left
+from hudi_timeline.writing.planning.new_table import choose
+from hudi_timeline.writing.planning.write_plan import Plan, drops_duplicates, lookup_task, write_action
 from hudi_timeline.writing.result import CommitResult
-from hudi_timeline.writing.tasks import APPEND, CREATE, ProfileRow, Routing
 from hudi_timeline.writing.upsert_partitioner import AssignPolicy, SizingRules, assign, average_record_size
-from hudi_timeline.writing.write_plan import Plan, drops_duplicates, lookup_task, write_action
+from hudi_timeline.writing.workers.tasks import APPEND, CREATE, ProfileRow, Routing
 
 
 def route(

@@ -57,8 +57,8 @@ from hudi_timeline.transaction.retries import LOOK_AGAIN
 from hudi_timeline.transaction.schema_history import ALTER_SCHEMA
 from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.transaction.write_basis import Basis, Changes
+from hudi_timeline.writing.planning.write_plan import Plan, drops_duplicates, fails_on_known_keys
 from hudi_timeline.writing.routing import covered_by
-from hudi_timeline.writing.write_plan import Plan, drops_duplicates, fails_on_known_keys
 
 _UPSERT = f"use the operation upsert, which updates them, or set {DUP_POLICY}=drop to skip them."
 _SHOWN = 5

@@ -31,12 +31,12 @@ from hudi_timeline.options.table_options import MERGE
 from hudi_timeline.options.user_options import as_options
 from hudi_timeline.table_config import TableConfig
 from hudi_timeline.table_version import WRITE_VERSION
-from hudi_timeline.writing import bucket_index
 from hudi_timeline.writing.engine import DATA
-from hudi_timeline.writing.keys import check_ordering, key_spec_of
-from hudi_timeline.writing.new_table import table_properties
-from hudi_timeline.writing.write_plan import require
-from hudi_timeline.writing.write_schema import about_utc, about_zones
+from hudi_timeline.writing.planning import bucket_index
+from hudi_timeline.writing.planning.keys import check_ordering, key_spec_of
+from hudi_timeline.writing.planning.new_table import table_properties
+from hudi_timeline.writing.planning.write_plan import require
+from hudi_timeline.writing.planning.write_schema import about_utc, about_zones
 
 log = logging.getLogger("hudi")
 

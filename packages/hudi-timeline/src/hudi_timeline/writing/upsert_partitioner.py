@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from hudi_format.file_names import new_file_id_prefix
 from hudi_format.model import BaseFile, FileSlice, WriteStat
-from hudi_timeline.writing.tasks import (
+from hudi_timeline.writing.workers.tasks import (
     APPEND,
     CONCAT,
     CREATE,

@@ -32,11 +32,11 @@ from hudi_timeline.transaction.retries import LOOKUPS, before_reading, may_retry
 from hudi_timeline.transaction.write_basis import FirstBasis
 from hudi_timeline.validation.precommit import Validator
 from hudi_timeline.writing.local_engine import LocalEngine, StoredRowsEngine
-from hudi_timeline.writing.new_table import choose, require_all
 from hudi_timeline.writing.operation import check, execute
+from hudi_timeline.writing.planning.new_table import choose, require_all
+from hudi_timeline.writing.planning.write_plan import APPEND, memory_limit
 from hudi_timeline.writing.result import CommitResult
 from hudi_timeline.writing.row_conflicts import ReadRows
-from hudi_timeline.writing.write_plan import APPEND, memory_limit
 
 # How often the rows of a filter are read, where others commit before they are deleted.
 TRIES_TO_READ = 5

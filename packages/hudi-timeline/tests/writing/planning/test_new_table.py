@@ -7,8 +7,8 @@ import pytest
 from hudi_format.errors import OptionError, SchemaError, UnknownPartitionError
 from hudi_format.storage.open import open_storage
 from hudi_timeline.writing import writes
-from hudi_timeline.writing.new_table import PartitionsToDelete, choose, require_all
 from hudi_timeline.writing.parquet_import import import_parquet
+from hudi_timeline.writing.planning.new_table import PartitionsToDelete, choose, require_all
 
 THERE = ["y=2024/m=01", "y=2024/m=02", "y=2025/m=01", "[x]", "x", "a*b"]
 

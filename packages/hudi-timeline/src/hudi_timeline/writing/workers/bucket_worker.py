@@ -1,7 +1,7 @@
 """Bucket worker: merges records by key, then writes the file group.
 
 Runs on a thread or in a Spark executor, from a `WriteContext`, a `Bucket` and rows.  An attempt whose write was
-rolled back, or committed without it, removes its file and fails (`hudi_timeline.writing.file_writer`).
+rolled back, or committed without it, removes its file and fails (`hudi_timeline.writing.workers.file_writer`).
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ from hudi_index.bloom.key_observer import seeded_observer
 from hudi_index.bucket import BucketIndex
 from hudi_index.tagging import MOVED, STORED_IN, deleted_rows, record_kinds
 from hudi_timeline.concurrency.marked_files import confirm_marked
-from hudi_timeline.writing.file_writer import SizedFiles, file_spec, rewriting_observer, start_file
-from hudi_timeline.writing.log_append import append_log
-from hudi_timeline.writing.null_elements import with_null_elements
-from hudi_timeline.writing.tasks import (
+from hudi_timeline.writing.workers.file_writer import SizedFiles, file_spec, rewriting_observer, start_file
+from hudi_timeline.writing.workers.log_append import append_log
+from hudi_timeline.writing.workers.null_elements import with_null_elements
+from hudi_timeline.writing.workers.tasks import (
     APPEND,
     CONCAT,
     CREATE,

@@ -26,9 +26,9 @@ from hudi_format.model import WriteStat
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_index.tagging import deleted_rows
-from hudi_timeline.writing.file_writer import SizedFiles
-from hudi_timeline.writing.null_elements import with_null_elements
-from hudi_timeline.writing.tasks import TaskToken, WriteContext, check_sequences
+from hudi_timeline.writing.workers.file_writer import SizedFiles
+from hudi_timeline.writing.workers.null_elements import with_null_elements
+from hudi_timeline.writing.workers.tasks import TaskToken, WriteContext, check_sequences
 
 GATHER_BYTES = 512 << 20
 # A row group is handed on when a partition has gathered this much; the writer cuts row groups itself.

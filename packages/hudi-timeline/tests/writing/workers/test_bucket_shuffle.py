@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_format.arrow.spill import MemoryLimit, split
-from hudi_timeline.writing.bucket_shuffle import buckets_of, pieces_of
+from hudi_timeline.writing.workers.bucket_shuffle import buckets_of, pieces_of
 
 LIMITS = [None, MemoryLimit(1), MemoryLimit(1 << 30)]
 

@@ -22,9 +22,9 @@ from hudi_index.lookup import LookupCount
 from hudi_timeline import HudiTable, write_hudi
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.snapshot import open_snapshot
-from hudi_timeline.writing import keys
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
+from hudi_timeline.writing.planning import keys
 
 WRITE = "hoodie.datasource.write."
 CLASS = WRITE + "keygenerator.class"

@@ -21,7 +21,7 @@ from hudi_timeline.file_system_view.file_slices import SliceBuilder, files_by_gr
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.partition_values import FROM_PATH, PathValues, path_values
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.reading.incremental_range import IncrementalSource, completion_times, is_start
+from hudi_timeline.reading.incremental.incremental_range import IncrementalSource, completion_times, is_start
 from hudi_timeline.reading.merged_query import MergedSource, memory_limit, read_merge
 from hudi_timeline.reading.plan import INCREMENTAL, FileDecision, ScanPlan, SliceLogs, as_file
 from hudi_timeline.timeline.commit_metadata import stat_to_json

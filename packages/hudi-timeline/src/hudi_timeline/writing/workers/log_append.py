@@ -32,8 +32,8 @@ from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_index.tagging import record_kinds
 from hudi_timeline.concurrency.marked_files import confirm_marked
 from hudi_timeline.concurrency.markers import APPEND, append_token
-from hudi_timeline.writing.file_writer import file_spec, start_file
-from hudi_timeline.writing.tasks import Bucket, LogTarget, TaskToken, WriteContext
+from hudi_timeline.writing.workers.file_writer import file_spec, start_file
+from hudi_timeline.writing.workers.tasks import Bucket, LogTarget, TaskToken, WriteContext
 
 
 def append_log(

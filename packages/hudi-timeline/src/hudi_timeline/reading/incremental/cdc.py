@@ -25,7 +25,12 @@ from hudi_timeline.file_system_view.file_slice_history import FileHistory
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.read_config import ReadConfig
 from hudi_timeline.options.read_options import ERROR, FULL_SCAN, ON_MISSING, SKIP
-from hudi_timeline.reading.incremental_range import Range, RangeSource, incremental_range, is_start
+from hudi_timeline.reading.incremental.incremental_range import (
+    Range,
+    RangeSource,
+    incremental_range,
+    is_start,
+)
 from hudi_timeline.reading.merged_query import merged_schema, read_merge
 from hudi_timeline.reading.plan import (
     CHANGES,

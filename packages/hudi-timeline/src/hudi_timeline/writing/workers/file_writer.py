@@ -24,7 +24,7 @@ from hudi_format.schema.meta_fields import with_meta
 from hudi_index.bloom.key_observer import observer_of, observer_of_rewritten
 from hudi_timeline.concurrency.marked_files import confirm_marked, start_marked
 from hudi_timeline.concurrency.markers import file_id_of
-from hudi_timeline.writing.tasks import CREATE, TaskToken, WriteContext
+from hudi_timeline.writing.workers.tasks import CREATE, TaskToken, WriteContext
 
 # A file has at least so many records, however large they are.
 MIN_ROWS = 100

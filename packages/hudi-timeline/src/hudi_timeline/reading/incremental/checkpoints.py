@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hudi_format.errors import InstantNotFoundError, InvalidOptionError
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.read_options import COMPLETION, STABLE, START_ORDER
-from hudi_timeline.reading.incremental_range import completion_times, is_start
+from hudi_timeline.reading.incremental.incremental_range import completion_times, is_start
 from hudi_timeline.reading.snapshot_query import START
 from hudi_timeline.reading.stability import settled
 from hudi_timeline.reading.time_travel import first_open_write, has_archive

@@ -26,8 +26,9 @@ from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import markers
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.snapshot import open_snapshot
-from hudi_timeline.writing import log_append, workers
-from hudi_timeline.writing.tasks import TaskToken
+from hudi_timeline.writing.workers import bucket_worker as workers
+from hudi_timeline.writing.workers import log_append
+from hudi_timeline.writing.workers.tasks import TaskToken
 
 FIELDS = [("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.float64())]
 MODELS = "org.apache.hudi.common.model."

@@ -19,9 +19,9 @@ from hudi_index import bucket_ids
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.snapshot import open_snapshot
-from hudi_timeline.writing.bucket_index import recorded_settings
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
+from hudi_timeline.writing.planning.bucket_index import recorded_settings
 
 INDEX, NUMBER, FIELDS = (
     "hoodie.index.type", "hoodie.bucket.index.num.buckets", "hoodie.bucket.index.hash.field",

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_timeline import HudiTable
-from hudi_timeline.writing.null_elements import SETTING, with_null_elements
+from hudi_timeline.writing.workers.null_elements import SETTING, with_null_elements
 
 INTS = pa.list_(pa.int32())
 PAIR = pa.struct([("q", pa.int32())])

@@ -50,7 +50,7 @@ from hudi_timeline.options.table_options import (
     TARGET_SCHEMA_FILE,
     WRITE_SCHEMA,
 )
-from hudi_timeline.writing.keys import type_of
+from hudi_timeline.writing.planning.keys import type_of
 
 STRICT = "strict"
 

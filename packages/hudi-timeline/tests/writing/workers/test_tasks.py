@@ -8,7 +8,7 @@ import pytest
 from hudi_format.errors import SchemaError
 from hudi_format.model import BaseFile
 from hudi_index.tagging import MOVED, STORED_IN
-from hudi_timeline.writing.tasks import MERGE, Bucket, InsertShare, Routing, TaskToken, as_written
+from hudi_timeline.writing.workers.tasks import MERGE, Bucket, InsertShare, Routing, TaskToken, as_written
 
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64())])
 

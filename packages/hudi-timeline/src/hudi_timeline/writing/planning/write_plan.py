@@ -60,18 +60,17 @@ from hudi_timeline.transaction import early_conflicts, overwrite
 from hudi_timeline.transaction.schema_history import refuse_unwritable_schema, written_evolution
 from hudi_timeline.transaction.transaction import Transaction
 from hudi_timeline.transaction.write_basis import NOTHING, Basis
-from hudi_timeline.writing import bucket_index, keys
 from hudi_timeline.writing.bulk_insert_sort import user_function
 from hudi_timeline.writing.engine import TABLE, BulkOrder, Engine, PrepareTask
-from hudi_timeline.writing.index_choice import (
+from hudi_timeline.writing.planning import bucket_index, keys
+from hudi_timeline.writing.planning.index_choice import (
     choose_index,
     index_to_record,
     moves_records,
     remembered_index,
 )
-from hudi_timeline.writing.new_table import table_properties
-from hudi_timeline.writing.tasks import LogConfig, WriteContext
-from hudi_timeline.writing.write_schema import (
+from hudi_timeline.writing.planning.new_table import table_properties
+from hudi_timeline.writing.planning.write_schema import (
     GivenSchema,
     about_utc,
     check_former_types,
@@ -83,6 +82,7 @@ from hudi_timeline.writing.write_schema import (
     own_schema,
     refuse_left_out,
 )
+from hudi_timeline.writing.workers.tasks import LogConfig, WriteContext
 
 APPEND, OVERWRITE, IGNORE, ERROR = "append", "overwrite", "ignore", "error"
 MODES = {"append": APPEND, "overwrite": OVERWRITE, "ignore": IGNORE, "error": ERROR, "errorifexists": ERROR}
