@@ -20,6 +20,28 @@ def path(table, tmp_path):
     return tmp_path / "t"
 
 
+@pytest.mark.parametrize("undo", ["restore", "rollback"])
+def test_the_newest_commit_can_be_savepointed_whatever_was_undone_after_it(table, undo):
+    """The cleaning of what was undone said that it kept files of later commits only."""
+    (first,) = write(table, range(1))
+    if undo == "restore":
+        table.savepoint(first)
+    later = write(table, range(1, 5 if undo == "restore" else 2))
+    before = {r["k"]: r["v"] for r in table.read(as_of=first).to_arrow().to_pylist()}
+    table.clean(options={"hoodie.cleaner.commits.retained": "1"})
+    if undo == "restore":
+        table.restore(first)
+        table.delete_savepoint(first)
+    else:
+        table.rollback(later[-1])
+    assert table.savepoint(dry_run=True) == table.savepoint() == first
+    write(table, range(5, 9))
+    table.clean(options={"hoodie.cleaner.commits.retained": "1"})
+    assert {r["k"]: r["v"] for r in table.read(as_of=first).to_arrow().to_pylist()} == before
+    table.restore(first)
+    assert {r["k"]: r["v"] for r in table.read().to_arrow().to_pylist()} == before
+
+
 @pytest.mark.req("RC-06", "RC-08")
 def test_a_savepoint_keeps_its_files_and_its_instants(table, path):
     write(table, range(2))

@@ -23,7 +23,8 @@ from hudi_timeline.file_system_view.file_slice_history import file_groups
 from hudi_timeline.file_system_view.file_slices import SliceBuilder, newest_slices
 from hudi_timeline.file_system_view.listing import list_table
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.services.pending_cleans import last_clean, planned_names, take_back
+from hudi_timeline.reading.time_travel import oldest_whole
+from hudi_timeline.services.pending_cleans import planned_names, take_back
 from hudi_timeline.services.table_service import ServiceContext, dry_run_looks_again
 from hudi_timeline.timeline.action_metadata import (
     SavedPartition,
@@ -227,11 +228,10 @@ def create(
             table=storage.uri,
             remedy="delete the savepoint first to make it anew.",
         )
-    cleaned = last_clean(storage, timeline)
-    if cleaned is not None and at < cleaned.earliest_to_retain:
+    # What was undone since does not count: after a restore the newest commit may be one that a cleaning has passed.
+    if oldest := oldest_whole(storage, snapshot.config, timeline, at):
         raise OptionError(
-            f"files of the commit {at} may be cleaned away: "
-            f"the cleaner kept those from {cleaned.earliest_to_retain} on",
+            f"files of the commit {at} may be cleaned away: the cleaner kept those from {oldest} on",
             table=storage.uri,
             remedy="savepoint a newer commit.",
         )
