@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 
 import pytest
 from listed_tables import KEPT, TYPES, made, rows, table, write
@@ -235,6 +236,29 @@ def test_a_plan_whose_metadata_table_was_dropped_is_what_to_run_first(storage):
     assert "build_index(mode='execute')" in caught.value.remedy
     assert table(storage).build_index(mode="execute").executed == (planned,)
     assert table(storage).build_index("bloom_filters").built == ("bloom_filters",)
+    assert sound(storage)
+
+
+@pytest.mark.parametrize("dead", [False, True])
+def test_of_several_plans_whose_metadata_table_was_dropped_the_first_makes_it(storage, monkeypatch, dead):
+    made(storage)
+    plans = [
+        table(storage).build_index(i, mode="schedule").scheduled for i in ("column_stats", "bloom_filters")
+    ]
+    if dead:  # the process of the second has died while it built
+        with monkeypatch.context() as patch:
+            patch.setattr(index_build, "read_content", lambda *_: sys.exit(9))
+            with pytest.raises(SystemExit):
+                table(storage).build_index(mode="execute", instant=plans[1])
+        for beat in heartbeat.list_instants(storage):
+            heartbeat.delete(storage, beat)
+    write(storage, rows(4, v=1), **{"hoodie.metadata.enable": "false"})
+    assert storage.info(FOLDER) is None
+    pending = [i.time for i in table(storage).timeline.pending(INDEXING)]
+    assert plans[0] in pending
+    assert table(storage).build_index(mode="execute").executed == tuple(pending)
+    assert set(complete(storage)) >= {"files", "column_stats"}
+    write(storage, rows(3, v=2))
     assert sound(storage)
 
 

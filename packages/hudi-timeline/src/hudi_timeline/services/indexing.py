@@ -268,13 +268,13 @@ def _contiguous(snapshot: TableSnapshot) -> str:
 
 
 def _with_listing(context: ServiceContext, snapshot: TableSnapshot, besides: str = "") -> TableSnapshot:
-    """The snapshot with the partition `files`, which is made where nothing else is pending.
+    """The snapshot with the partition `files`, made where nothing is pending besides one build.
 
-    Args:
-        besides: an instant that may be.
+    Of several builds whose metadata table was dropped the first makes it for all that nobody runs.
     """
-    pending = next((i for i in snapshot.timeline.instants if not i.completed and i.time != besides), None)
-    if pending is not None:
+    others = [i for i in snapshot.timeline.instants if not i.completed and i.time != besides]
+    others = [i for i in others if not besides or i.action != INDEXING or context.is_alive(i)]
+    if pending := next(iter(others), None):
         raise ConcurrentWriterError(
             f"the table has no metadata table, and none can be made while {pending} is pending",
             table=context.storage.uri,
