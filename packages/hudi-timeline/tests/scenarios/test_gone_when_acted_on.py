@@ -7,7 +7,7 @@ import pytest
 from hudi_format.errors import ConcurrentWriterError, MissingFileError
 from hudi_timeline import HudiTable
 from hudi_timeline.services import cleaning
-from hudi_timeline.services.compaction import compaction_executor, log_compaction
+from hudi_timeline.services.compaction import compaction_executor, log_compaction, plan_execution
 from hudi_timeline.services.compaction.slice_tasks import run_on_threads
 from hudi_timeline.testing import CRASH, Fault, Faults, MemoryStorage
 from hudi_timeline.testing.workload import INITIAL, OPTIONS, SAVED, made_table, rows_of
@@ -149,6 +149,7 @@ def test_another_completed_file_is_an_error_of_ours(monkeypatch, kind):
     """Of a process with another lock, whose compaction was completed first."""
     module = compaction_executor if kind == "compact" else log_compaction
     monkeypatch.setattr(module, "_check_ours", lambda *args: None)
+    monkeypatch.setattr(plan_execution, "_refuse_taken_away", lambda *args: None)
     made = made_table("MERGE_ON_READ").copy_of()
     table = HudiTable.open(made, options=OPTIONS)
 

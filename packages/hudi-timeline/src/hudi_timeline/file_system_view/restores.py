@@ -38,9 +38,8 @@ class Restores:
     def of(cls, storage: Storage, timeline: Timeline) -> Restores:
         restores = timeline.of(RESTORE)
         targets = {i.time: to for i in restores if (to := restored_to(storage, i))}
-        return cls(
-            tuple(i.time for i in restores), targets, tuple(w.time for w in timeline.completed_writes())
-        )
+        writes = timeline.completed_writes() if restores else ()
+        return cls(tuple(i.time for i in restores), targets, tuple(w.time for w in writes))
 
     def surely_undid(self, instant: str) -> bool:
         """Whether one that says where it went to went to a state before an archived instant."""
