@@ -102,8 +102,10 @@ def _read_past(config: TableConfig) -> tuple[Instant, ...]:
     for instant in found[:2]:
         with contextlib.suppress(HudiError):
             archived_timeline.read_archived(storage(), config, instant)
-    last = archived_timeline.archived_write_between(storage(), config, "0", None, by_completion=True)
-    assert last is None or last in found
+    last = archived_timeline.archived_write_with_time(
+        storage(), config, "0", None, by_completion=True, unless=lambda _: False
+    )
+    assert last is None or last[1] in found
     return found
 
 
