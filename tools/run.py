@@ -31,6 +31,7 @@ CONSTRAINTS = ROOT / "requirements" / "ci.txt"  # their versions, and those of a
 
 LONGEST_S = 4500  # of one of SESSIONS: the longest took 3,600 s on a slow machine; what takes longer hangs
 GRACE_S = 10  # for what a session left to end by itself
+LOADING_S = 0.5  # until a process that was started has its environment
 # In the environment of all processes of a session: who started them is not always alive, and some make groups of
 # their own (PySpark's daemon).
 MARK = "HUDI_CI_SESSION"
@@ -262,7 +263,7 @@ def _processes(mark: str) -> dict[int, str]:
     found = {}
     for folder in _process_folders():
         try:
-            variables = (folder / "environ").read_bytes().split(b"\0")
+            variables = _variables(folder)
             command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
         except OSError:
             continue  # it ended meanwhile, or is another user's
@@ -270,6 +271,15 @@ def _processes(mark: str) -> dict[int, str]:
         if marked and command and int(folder.name) != os.getpid():
             found[int(folder.name)] = command
     return found
+
+
+def _variables(folder: Path) -> list[bytes]:
+    """A process's environment; one that was started just now has none for a moment, while its program is loaded."""
+    until = time.monotonic() + LOADING_S
+    while not (found := (folder / "environ").read_bytes()) and time.monotonic() < until:
+        (folder / "exe").readlink()  # not there for threads of the kernel and for what has ended
+        time.sleep(0.01)
+    return found.split(b"\0")
 
 
 def _process_folders() -> Iterator[Path]:

@@ -63,6 +63,27 @@ def test_what_a_session_leaves_running_is_ended(nox, capfd, monkeypatch, kept):
     assert not run._processes(run._mark())
 
 
+def test_a_process_that_has_no_environment_yet_is_waited_for(monkeypatch, tmp_path):
+    """Between the start of its program and its first instruction: one that is seen then would never be ended."""
+    loading, kernel = tmp_path / "100", tmp_path / "101"
+    for folder in (loading, kernel):
+        folder.mkdir()
+        (folder / "environ").write_bytes(b"")
+        (folder / "cmdline").write_bytes(b"python\0")
+    (loading / "exe").symlink_to(sys.executable)
+    monkeypatch.setattr(run, "_process_folders", lambda: iter([kernel, loading]))
+    slept = []
+
+    def loaded(seconds):
+        slept.append(seconds)
+        if len(slept) == 3:
+            (loading / "environ").write_bytes(f"{run.MARK}=;1:tests;\0".encode())
+
+    monkeypatch.setattr(run.time, "sleep", loaded)
+    assert run._processes(";1:tests;") == {100: "python"}
+    assert len(slept) == 3
+
+
 def session(name, *needs):
     return sessions.Session(name, (), needs)
 
