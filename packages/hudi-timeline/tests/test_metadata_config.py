@@ -6,12 +6,14 @@ from commit_steps import start, write
 from hudi_format.errors import (
     ConcurrentWriterError,
     CorruptFileError,
+    LockError,
     NotAHudiTableError,
     UnsupportedError,
 )
 from hudi_format.storage.open import open_storage
 from hudi_index.metadata_table import keys
 from hudi_timeline import HudiTable, metadata_config, read_hudi, table_config, write_hudi
+from hudi_timeline.concurrency.locks.provider import InProcessLock, hold
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.reading.metadata_listing import differences
 
@@ -31,6 +33,37 @@ def test_a_metadata_table_of_files_is_removed_with_one_warning(storage):
     assert metadata_config.built(config) == ()
     assert tx.config == config
     assert write(storage, 2).warnings == []
+
+
+@pytest.mark.req("CC-13")
+@pytest.mark.parametrize("what", ["all of it", "a partition"])
+def test_who_lost_the_lock_takes_no_metadata_table_away_that_was_made_anew(tmp_path, monkeypatch, what):
+    options = {"hoodie.metadata.enable": "true"}
+    write_hudi(tmp_path / "t", [{"id": "a"}], key="id", options=options)
+    table = HudiTable.open(tmp_path / "t")
+    table.build_index("column_stats", options=options)
+    storage = open_storage(str(tmp_path / "t"))
+    lock, config = InProcessLock(storage.uri), table_config.load(storage)
+
+    def stalled(of, entries):
+        """Longer than its lease: others take the lock, and make what the properties do not name any more."""
+        monkeypatch.undo()
+        done = table_config.update(of, entries)
+        lock.release()
+        table.build_index("column_stats", options=options)
+        return done
+
+    monkeypatch.setattr(table_config, "update", stalled)
+    drop = {
+        "all of it": lambda: metadata_config.drop(storage, config),
+        "a partition": lambda: metadata_config.drop_partitions(
+            storage, config, ["column_stats"], why="asked"
+        ),
+    }
+    with pytest.raises(LockError), hold(lock):
+        drop[what]()
+    assert set(metadata_config.built(table_config.load(storage))) == {"files", "column_stats"}
+    assert table.verify(deep=True) == []
 
 
 def test_a_metadata_table_that_is_dropped_behind_a_savepoint_says_the_way_out(storage):

@@ -14,6 +14,7 @@ from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.storage.open import open_beside
 from hudi_format.storage.protocol import Storage
 from hudi_timeline import table_config
+from hudi_timeline.concurrency.locks.provider import verify_held
 from hudi_timeline.table_config import (
     METADATA_PARTITIONS,
     METADATA_PARTITIONS_INFLIGHT,
@@ -92,6 +93,7 @@ def drop(
     if partitions:
         config = table_config.update(storage, partition_properties())
     if folder is not None:
+        verify_held()  # who has the lock meanwhile may have made it anew
         storage.delete_dir(FOLDER)
     what = f" ({', '.join(partitions)})" if partitions else ""
     return config, (
@@ -113,6 +115,7 @@ def drop_partitions(
     ]
     config = table_config.update(storage, partition_properties(*left))
     for partition in gone:
+        verify_held()
         storage.delete_dir(f"{FOLDER}/{partition}")
     return config, f"{', '.join(gone)} of the metadata table was removed, because {why}"
 

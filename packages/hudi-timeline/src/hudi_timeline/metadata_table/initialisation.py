@@ -210,6 +210,7 @@ def write_partition(
 ) -> None:
     """Make a partition anew: its file groups, their base files, and the delta commit of both."""
     storage, config = own.storage, own.snapshot.config
+    verify_held()
     storage.delete_dir(partition)
     partition_metadata.write_if_absent(storage, partition, instant)
     stats = []

@@ -21,7 +21,7 @@ from hudi_format.model import LogFile, join_path
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline import table_config
 from hudi_timeline.concurrency import heartbeat, markers, precedence
-from hudi_timeline.concurrency.locks.provider import hold
+from hudi_timeline.concurrency.locks.provider import hold, verify_held
 from hudi_timeline.concurrency.locks.select import lock_of
 from hudi_timeline.file_system_view.listing import list_partition_files, walk
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, load_snapshot
@@ -325,6 +325,7 @@ def remove_unborn(storage: Storage, options: TransactionConfig, *, table_name: s
                 return
             # Without its metadata a table with a file left over would be no table, and could not be written to again.
             if remove_bare_partitions(storage):
+                verify_held()  # who has the lock meanwhile may have written the first commit
                 storage.delete_dir(META_DIR)
     except HudiError:
         return  # half made or damaged: left for the user to see
