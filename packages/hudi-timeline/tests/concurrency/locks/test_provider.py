@@ -141,6 +141,30 @@ def test_a_lock_that_cannot_be_given_back_leaves_what_was_done_under_it_done(sto
     assert not other.holder()
 
 
+def test_what_could_not_be_given_back_is_not_given_back_when_it_is_held_anew(storage):
+    """By another thread that takes any lock: the handle is the same, and held by now."""
+
+    class RunsOut(InProcessLock):
+        def release(self):
+            if calls.pop():
+                raise OSError("no answer")
+            super().release()
+
+    def elsewhere():
+        with hold(InProcessLock("another")):
+            return True
+
+    lock, calls = RunsOut(storage.uri), [False, True, True]
+    with hold(lock):
+        pass
+    InProcessLock.release(lock)  # it ran out by itself
+    with hold(lock):  # after it was tried again in vain
+        assert calls == [False]
+        assert in_thread(elsewhere)
+        lock.verify()
+    assert calls == []
+
+
 def test_the_lock_of_a_table_waits_as_long_as_its_options_say(storage):
     first, second = (TableLock(InProcessLock(storage.uri), wait_ms) for wait_ms in (60_000, 0))
 

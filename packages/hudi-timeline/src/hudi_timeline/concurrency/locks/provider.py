@@ -113,6 +113,7 @@ def hold(
                 raise _not_free(lock, wait_ms, retries)
             lock.release()
             pause(retry_pause_ms / 1000)
+        _forget_older(held)
         yield
     finally:
         try:
@@ -125,9 +126,6 @@ def hold(
             # failed.  It is tried again when this process takes a lock next.
             log.warning("%s could not be given back: %s: %s", lock.name, type(e).__name__, e)
             _held.pop(id(held), None)
-            for key, older in list(_held.items()):
-                if older[0].name == lock.name and older[1].is_over:
-                    _held.pop(key, None)  # it has gone, as this one was taken since
             unreleased = (lock, RunningCall(None), held[2])
             _held[id(unreleased)] = unreleased
 
@@ -193,6 +191,13 @@ def give_back_abandoned() -> None:
                 _give_back(held)
             except Exception as e:  # noqa: BLE001 - a class of the user's raises anything
                 log.warning("%s could not be given back: %s", held[0].name, e)
+
+
+def _forget_older(held: tuple[Lock, RunningCall, int]) -> None:
+    """Forget what could not be given back of a lock that is held anew: giving it back now would end this holding."""
+    for key, older in list(_held.items()):
+        if older is not held and older[0].name == held[0].name and older[1].is_over:
+            _held.pop(key, None)
 
 
 def verify_held() -> None:
