@@ -250,10 +250,8 @@ def _out_of_order(
 def _refuse_other_restore(storage: Storage, timeline: Timeline, to: str) -> None:
     for pending in timeline.pending(RESTORE):
         begun = restored_to(storage, pending)
-        if begun not in (
-            "",
-            to,
-        ):  # one without a plan never began: ours takes its place under the same instant
+        # One without a plan never began: ours takes its place under the same instant.
+        if begun not in ("", to):
             raise OptionError(
                 f"a restore to {begun} was begun and not finished",
                 table=storage.uri,
