@@ -31,7 +31,7 @@ TABLES = [t for v in ("v6", "v8", "v9") for t in golden(v) if has_metadata(t)]
 ALL_INDEXES = [t for t in TABLES if t.name == "mdt_all_indexes"]
 
 
-@pytest.mark.req("TL-13", "LF-16", "MT-01", "MT-02", "MT-03")
+@pytest.mark.req("TL-13", "LF-16", "MT-02", "MT-03")
 @pytest.mark.parametrize("table", TABLES, ids=str)
 @pytest.mark.sampled(8)
 def test_its_listing_is_that_of_storage(table, tmp_path):

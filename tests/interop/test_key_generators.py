@@ -124,7 +124,7 @@ def _read(path):
     return HudiTable.open(str(path)).read_incremental("000", meta_columns=True).to_arrow()
 
 
-@pytest.mark.req("KG-01", "KG-02", "KG-03")
+@pytest.mark.req("KG-02", "KG-03")
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_both_make_the_same_keys_and_go_on_in_each_other_s_table(tmp_path, apache, case):
     options = BASE | case.options

@@ -36,7 +36,6 @@ def test_apache_hudi_reads_a_copy_on_write_table(tmp_path, apache):
     assert found.sort_by("id").column("n").to_pylist() == [11, 5, 7]
 
 
-@pytest.mark.req("NEW-04", "PM-13")
 def test_apache_hudi_refuses_to_upsert_in_its_own_way(tmp_path, apache):
     table = make(tmp_path)
     before = table.read(meta_columns=True).to_arrow()
@@ -52,7 +51,7 @@ def test_apache_hudi_refuses_to_upsert_in_its_own_way(tmp_path, apache):
     assert HudiTable.open(str(tmp_path)).read(meta_columns=True).to_arrow().equals(before)
 
 
-@pytest.mark.req("NEW-04", "PM-13", "PM-15")
+@pytest.mark.req("PM-15")
 def test_apache_hudi_fails_on_logs_that_it_cannot_merge_and_this_project_reads_them(tmp_path, apache):
     (golden_table,) = golden("merging", "DefaultHoodieRecordPayload")
     path = golden_table.unpack(tmp_path)

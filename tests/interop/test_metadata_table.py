@@ -137,7 +137,7 @@ def test_both_write_on_through_one_metadata_table(tmp_path, apache, table_type, 
 
 
 @pytest.mark.sampled(8, values=False)
-@pytest.mark.req("MT-04", "MT-05", "MT-08", "MT-10")
+@pytest.mark.req("MT-04", "MT-05", "MT-08", "MT-10", "MT-01")
 @pytest.mark.parametrize("index", ["RECORD_INDEX", "BLOOM"])
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("maker", ["ours", "apache"])

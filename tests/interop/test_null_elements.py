@@ -54,7 +54,6 @@ def path(tmp_path):
     return tmp_path / "t"
 
 
-@pytest.mark.req("SE-01")
 @pytest.mark.parametrize("version", ["0.15.0", pytest.param("1.0.2", marks=pytest.mark.slow)])
 def test_apache_hudi_goes_on_with_null_elements_where_the_setting_is_given(pool, path, version):
     apache = pool.get(version)

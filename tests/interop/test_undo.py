@@ -262,7 +262,7 @@ def test_apache_hudi_runs_a_compaction_that_we_rolled_back(made, tmp_path):
     assert sorted(before.column("v").to_pylist()) == sorted(made.apache.read(path).column("v").to_pylist())
 
 
-@pytest.mark.req("RC-01", "TM-20")
+@pytest.mark.req("RC-01")
 @pytest.mark.parametrize("name", [MOR, COW])
 @pytest.mark.slow
 def test_apache_hudi_takes_our_rollback_of_a_write_whose_tasks_write_only_afterwards(made, tmp_path, name):

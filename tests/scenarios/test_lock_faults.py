@@ -328,7 +328,6 @@ def behind_a_wire(s3_server: S3Server) -> Iterator[tuple[CutWire, HudiTable, dic
     wire.close()
 
 
-@pytest.mark.req("RC-01")
 @pytest.mark.parametrize("request_", [LOCKING, COMMITTING], ids=["lock", "commit"])
 @pytest.mark.sampled(2)
 def test_an_answer_of_a_store_that_is_lost_is_asked_for_again(behind_a_wire, request_):
@@ -341,7 +340,6 @@ def test_an_answer_of_a_store_that_is_lost_is_asked_for_again(behind_a_wire, req
     assert table.verify(deep=True) == []
 
 
-@pytest.mark.req("RC-01")
 def test_an_error_does_not_say_that_nothing_is_visible_where_that_cannot_be_known(behind_a_wire):
     """The commit is done, its answer lost, and the store is out of reach from then on."""
     wire, table, options = behind_a_wire

@@ -273,7 +273,6 @@ def test_a_property_is_computed_once_for_each_object():
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-@pytest.mark.req("CC-13")
 def test_a_property_that_a_thread_computes_keeps_neither_other_threads_nor_a_child_waiting():
     begun, go_on = threading.Event(), threading.Event()
     slow = Counted(begun, go_on)

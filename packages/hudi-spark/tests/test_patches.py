@@ -37,7 +37,7 @@ def written(rows, trips, path):
     return path
 
 
-@pytest.mark.req("WR-01", "WR-22")
+@pytest.mark.req("WR-22")
 @pytest.mark.parametrize("name", ["hudi", "HUDI", "org.apache.hudi", "Org.Apache.Hudi"])
 @pytest.mark.sampled(3)
 @pytest.mark.one_version

@@ -35,7 +35,6 @@ def test_a_metadata_table_of_files_is_removed_with_one_warning(storage):
     assert write(storage, 2).warnings == []
 
 
-@pytest.mark.req("CC-13")
 @pytest.mark.parametrize("what", ["all of it", "a partition"])
 def test_who_lost_the_lock_takes_no_metadata_table_away_that_was_made_anew(tmp_path, monkeypatch, what):
     options = {"hoodie.metadata.enable": "true"}

@@ -283,7 +283,6 @@ def test_an_update_that_changes_nothing_writes_nothing(storage):
     assert storage.read(PROPERTIES_FILE) == before
 
 
-@pytest.mark.req("CC-22")
 def test_an_update_that_stops_while_another_process_updates_keeps_what_that_one_did():
     """The lock was lost meanwhile.  Between the last look and the call that deletes no storage can prevent it."""
     made = MemoryStorage()
@@ -309,7 +308,6 @@ def test_an_update_that_stops_while_another_process_updates_keeps_what_that_one_
     assert len(refused) >= 5
 
 
-@pytest.mark.req("CC-22")
 def test_an_update_that_lost_its_lock_changes_nothing():
     """Although nobody has changed the file: what the new entries name may be gone."""
     made = MemoryStorage()

@@ -284,7 +284,7 @@ def test_a_struct_of_the_users_may_have_fields_named_as_members_are() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.req("SE-02", "PM-15")
+@pytest.mark.req("SE-02")
 @pytest.mark.parametrize("nullable", [True, False])
 def test_a_struct_whose_fields_are_all_named_as_members_may_be_younger_than_the_record(
     nullable: bool,

@@ -126,7 +126,6 @@ def test_base_rows_without_keys_are_damage_where_logs_change_rows(tmp_path, what
     assert sum(b.num_rows for b in read_file_slice(storage, alone, MERGE, SCHEMA)) == 3
 
 
-@pytest.mark.req("TL-11")
 @pytest.mark.parametrize(
     "error",
     [

@@ -73,7 +73,6 @@ def test_one_text_is_no_list_of_columns_or_keys(parts, what):
         list(read_file_slice(*parts, MERGE, SCHEMA, **{what: "k07"}))
 
 
-@pytest.mark.req("QR-01", "QR-06")
 def test_arguments_of_other_types_are_told_by_name(parts):
     with pytest.raises(TypeError, match=r"keys\[1\] must be a text, not int: 7"):
         list(read_file_slice(*parts, MERGE, SCHEMA, keys=["k07", 7]))
@@ -220,7 +219,6 @@ def test_a_row_group_with_nan_which_no_statistics_tell_is_kept(tmp_path, express
     assert sum(groups) == 6  # of zeros, and two of what has no bounds
 
 
-@pytest.mark.req("QR-01")
 def test_columns_that_are_not_there_are_named_before_anything_is_read(parts):
     with pytest.raises(MissingColumnError, match="nope"):
         read(parts, filter=pc.field("nope") == 1)
@@ -291,7 +289,7 @@ def left(storage, file_slice, rule, schema):
     return dict(zip(found["_hoodie_record_key"].to_pylist(), found["ts"].to_pylist(), strict=True))
 
 
-@pytest.mark.req("PM-08", "LF-11", "SE-04")
+@pytest.mark.req("PM-08")
 @pytest.mark.parametrize(("before", "now"), WIDENED, ids=str)
 def test_under_event_time_they_are_compared_as_numbers(tmp_path, before, now):
     """A late delete loses, and a record that is older than a delete; Apache Hudi 1.0.2 and 1.2.0 read no such table."""

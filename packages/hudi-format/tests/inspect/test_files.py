@@ -94,7 +94,6 @@ def test_hfiles_show_their_keys(tmp_path, capsys):
     assert json.loads(out.out)["schema"]["name"] == "HoodieMetadataRecord"
 
 
-@pytest.mark.req("NEW-37")
 def test_a_codec_that_parquet_does_not_know_is_shown_by_its_number(tmp_path):
     path = tmp_path / "f-0_0-1-1_20240101000000000.parquet"
     pq.write_table(pa.table({"a": ["x"], "b": [1]}), path, compression={"a": "zstd", "b": "snappy"})

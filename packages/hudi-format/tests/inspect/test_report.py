@@ -70,7 +70,6 @@ def test_every_header_entry_and_every_schema_of_a_log_file_is_shown(tmp_path, ca
     assert "unknown header entries 42; partial update; " in out.out
 
 
-@pytest.mark.req("LF-06")
 def test_what_a_header_says_does_nothing_to_a_terminal(tmp_path, capsys):
     file = tmp_path / ".f_1.log.1_1-0-1"
     file.write_bytes(block(3, {0: "\x1b[31m1\n2", 2: '"\x1b[2J"'}, avro_content([])))

@@ -165,7 +165,7 @@ def test_types_without_a_text_are_refused(kind):
         to_text(pa.nulls(1, kind))
 
 
-@pytest.mark.req("TL-14", "TL-15")
+@pytest.mark.req("TL-15")
 def test_one_field_gives_its_plain_text_whatever_the_generator():
     batch = pa.record_batch({"id": ["a", "b"], "p": ["x", "y"], "q": [1, 2]})
     for made in (spec("id", "p"), spec("id", "p,q"), spec("id"), spec("id", "p", "ComplexKeyGenerator")):

@@ -116,7 +116,7 @@ def test_names_of_logs_hold_the_slice_or_the_commit_and_both_are_read():
     assert of_slice.file_id == of_commit.file_id == "f-0"
 
 
-@pytest.mark.req("SE-02", "LF-16")
+@pytest.mark.req("SE-02")
 @pytest.mark.parametrize(
     ("option", "digits", "top", "inside"),
     [

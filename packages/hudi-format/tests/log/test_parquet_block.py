@@ -79,7 +79,7 @@ def test_a_parquet_content_that_lost_rows_or_columns_is_an_error():
     assert missing > 0
 
 
-@pytest.mark.req("NEW-37", "LF-15")
+@pytest.mark.req("NEW-37", "LF-17")
 def test_a_parquet_content_of_other_types_than_the_block_says_is_damage():
     written = {"type": "record", "name": "r", "fields": [
         {"name": "s", "type": {"type": "record", "name": "i", "fields": [{"name": "a", "type": "long"}]}},
@@ -103,7 +103,7 @@ def test_a_parquet_content_of_other_types_than_the_block_says_is_damage():
         list(BlockDecoder(schema=pa.schema([("s", pa.struct([("a", pa.bool_())]))])).batches(*fine))
 
 
-@pytest.mark.req("NEW-37", "LF-15")
+@pytest.mark.req("NEW-37", "LF-17")
 def test_a_member_that_a_parquet_content_names_otherwise_is_damage():
     """It would be nulls: one changed byte of the footer's."""
     inner = {"type": "record", "name": "i", "fields": [{"name": "amount", "type": "long"}]}

@@ -125,7 +125,6 @@ def test_ranged_reading_finds_the_same_blocks(data):
                 assert bytes(log.content(b)) == cut[b.content_offset : b.content_offset + b.content_length]
 
 
-@pytest.mark.req("QR-06")
 def test_ranged_reading_leaves_contents_unread(monkeypatch):
     class Counting(io.BytesIO):
         read_bytes = requests = 0

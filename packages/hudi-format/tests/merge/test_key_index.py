@@ -31,7 +31,6 @@ def last_row(texts):
     return {t: i for i, t in enumerate(texts) if t is not None}
 
 
-@pytest.mark.req("TL-14")
 @given(st.lists(st.one_of(st.none(), keys), max_size=60), st.lists(st.one_of(st.none(), keys), max_size=60))
 def test_find_gives_the_last_row_with_the_key(known, asked):
     index = KeyIndex(pa.array(known, pa.string()))
@@ -267,7 +266,6 @@ def test_types_without_an_order_are_refused(column):
         precombine(pa.array(["a"]), column)
 
 
-@pytest.mark.req("PM-01")
 def test_null_ordering_values_are_refused_with_count_and_first_keys():
     with pytest.raises(OrderingValueError, match=r"2 of 3 rows.*'b', 'c'") as e:
         precombine(pa.array(["a", "b", "c"]), pa.array([1, None, None]))

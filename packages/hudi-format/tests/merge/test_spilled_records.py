@@ -96,7 +96,6 @@ def test_records_go_to_disk_only_beyond_the_limit(large):
             assert found.spilled is spilled
 
 
-@pytest.mark.req("NEW-24")
 def test_an_error_midway_leaves_nothing_behind(large, tmp_path):
     storage, file_slice, merge, _ = large
     limit = MemoryLimit(2_000_000, str(tmp_path))
@@ -119,7 +118,6 @@ def test_an_error_midway_leaves_nothing_behind(large, tmp_path):
     assert os.listdir(tmp_path) == ["cut"]
 
 
-@pytest.mark.req("NEW-24")
 def test_a_folder_that_is_not_there_is_named(large, tmp_path):
     storage, file_slice, merge, _ = large
     limit = MemoryLimit(2_000_000, str(tmp_path / "no such folder"))
@@ -136,7 +134,6 @@ def run(*arguments, **more):
     )  # fmt: skip
 
 
-@pytest.mark.req("NEW-24")
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no limit on the size of files")
 def test_a_full_disk_is_an_error_that_says_what_to_do(large, tmp_path):
     storage, _, _, _ = large
@@ -148,7 +145,6 @@ def test_a_full_disk_is_an_error_that_says_what_to_do(large, tmp_path):
     assert not os.listdir(tmp_path)
 
 
-@pytest.mark.req("NEW-24")
 def test_a_killed_merge_leaves_nothing_on_disk(large, tmp_path):
     storage, _, _, _ = large
     process = run("wait", storage.uri, tmp_path)

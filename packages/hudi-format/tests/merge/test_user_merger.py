@@ -44,7 +44,6 @@ def test_a_function_sees_pairs_and_may_delete():
     ]  # fmt: skip
 
 
-@pytest.mark.req("NEW-04")
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -70,7 +69,6 @@ def inner_function():
     return inside
 
 
-@pytest.mark.req("NEW-04")
 @pytest.mark.parametrize(
     "given_merge",
     [lambda o, n, c: n, inner_function(), print, CustomMerge()],
@@ -81,7 +79,6 @@ def test_what_executors_cannot_import_is_refused(given_merge):
         merge_text(given_merge)
 
 
-@pytest.mark.req("NEW-04")
 @pytest.mark.parametrize("text", ["", "no colon", "{", "{}", '{"a": "average"}', "a:b c", "mod:1x"])
 def test_text_that_names_no_merge_is_refused(text):
     with pytest.raises(InvalidOptionError) as e:
@@ -89,7 +86,6 @@ def test_text_that_names_no_merge_is_refused(text):
     assert e.value.details["option"] == "hudi.merge"
 
 
-@pytest.mark.req("NEW-04")
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -106,7 +102,6 @@ def test_expressions_that_do_not_fit_the_columns_are_refused(text, said):
         merge.check(SCHEMA)
 
 
-@pytest.mark.req("NEW-04")
 @pytest.mark.parametrize("text", ["no_such_module:f", "merge_functions:nothing", "merge_functions:__doc__"])
 def test_a_function_that_is_not_there_is_named(text):
     with pytest.raises(InvalidOptionError, match=text):

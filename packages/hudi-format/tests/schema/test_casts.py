@@ -79,7 +79,6 @@ def test_values_below_a_null_map_are_passed_over() -> None:
         assert found.to_pylist() == want
 
 
-@pytest.mark.req("SE-04")
 @pytest.mark.parametrize(
     ("kind", "default", "value"),
     [
@@ -116,7 +115,6 @@ def test_nothing_but_a_change_of_the_tables_rounds():
         convert(pa.array([0.000015]), pa.decimal128(30, 5), "d")
 
 
-@pytest.mark.req("SE-04")
 def test_nothing_but_a_change_of_the_tables_makes_dates_of_text():
     with pytest.raises(SchemaError):
         convert(pa.array(["2024-02-29"]), pa.date32(), "d")

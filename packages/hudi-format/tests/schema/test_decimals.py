@@ -12,7 +12,6 @@ from hudi_format.schema.decimals import decimals_of, rescaled
 KIND = pa.decimal128(30, 5)
 
 
-@pytest.mark.req("SE-04")
 @pytest.mark.parametrize(
     "text",
     [
@@ -25,7 +24,6 @@ def test_texts_say_decimals(text):
 
 
 # Arrow's cast makes 0.00000 of the first; the second ends the process.
-@pytest.mark.req("SE-04")
 @pytest.mark.parametrize(
     "text",
     [

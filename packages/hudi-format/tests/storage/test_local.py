@@ -156,7 +156,6 @@ def test_folders_that_other_processes_make_and_remove_meanwhile_are_made(tmp_pat
     assert (tmp_path / "p/q/f").read_bytes() == b"1"
 
 
-@pytest.mark.req("CC-22")
 @pytest.mark.parametrize("taken", ["file", "folder", "folder before the file"])
 @pytest.mark.parametrize("way", ["create", "publish"])
 def test_what_others_removed_before_it_had_its_name_is_an_error_of_its_own(tmp_path, monkeypatch, way, taken):

@@ -8,7 +8,6 @@ from hudi_format.errors import OptionError, UnsupportedError
 from hudi_format.storage.open import FsspecStorage, normalised_path, open_storage
 
 
-@pytest.mark.req("SS-05")
 @pytest.mark.parametrize(
     "name", ["a#b", "a?b", "a;b&c=d", "a\tb", "a\nb", "100%", "50%25", "a+b", "ü", " ", "[x]"]
 )
@@ -20,7 +19,6 @@ def test_a_url_of_files_means_all_of_its_path(name, tmp_path):
     assert normalised_path(f"file:{folder}/x/*%2A") == f"{folder}/x/*{'%2A' if '%25' in name else '*'}"
 
 
-@pytest.mark.req("SS-05")
 def test_a_url_of_files_is_decoded_unless_only_the_other_name_is_there(tmp_path):
     uri = f"file://{tmp_path}/a%20b"
     assert open_storage(uri).uri == f"{tmp_path}/a b"
@@ -30,7 +28,6 @@ def test_a_url_of_files_is_decoded_unless_only_the_other_name_is_there(tmp_path)
     assert open_storage(uri).uri == f"{tmp_path}/a b"
 
 
-@pytest.mark.req("SS-05")
 @pytest.mark.parametrize(
     ("uri", "remedy"),
     [
@@ -67,7 +64,6 @@ def test_an_empty_path_is_not_the_current_folder(take, uri):
     assert "'.'" in e.value.remedy
 
 
-@pytest.mark.req("SS-05")
 def test_a_name_with_a_colon_is_a_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert open_storage("day:1/t").uri == f"{tmp_path}/day:1/t"

@@ -18,7 +18,7 @@ def live(size):
 GONE = {"size": 0, "isDeleted": True}
 
 
-@pytest.mark.req("MT-02")
+@pytest.mark.req("MT-03")
 @pytest.mark.parametrize(
     ("old", "new", "both"),
     [

@@ -103,7 +103,6 @@ def test_columns_and_conditions_reach_the_scan(spark, path, to_arrow, files_read
     assert frame.agg(F.sum("ts")).collect()[0][0] == sum(table.read(["ts"]).to_arrow()["ts"].to_pylist())
 
 
-@pytest.mark.req("QR-06")
 @pytest.mark.parametrize(
     "payload", ["DefaultHoodieRecordPayload", "PartialUpdateAvroPayload", "FirstValueAvroPayload"]
 )

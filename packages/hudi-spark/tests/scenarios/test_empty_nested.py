@@ -34,7 +34,6 @@ def rows_of(session, which):
     return frame.withColumn("id", F.col("id").cast("string")).withColumn("ts", F.lit(1))
 
 
-@pytest.mark.req("WR-01")
 @pytest.mark.parametrize("operation", ["insert", "upsert", "bulk_insert"])
 @pytest.mark.sampled(3)
 def test_empty_nested_columns_are_written_and_read(session, tmp_path, operation):

@@ -57,7 +57,6 @@ def test_logs_are_merged_in_executors_as_without_spark(spark, tmp_path):
         assert found.equals(want)
 
 
-@pytest.mark.req("NEW-04")
 def test_a_function_that_fails_in_an_executor_is_named(spark, tmp_path):
     merge = {"hudi.merge": "merge_functions:fail"}
     write(spark, tmp_path, [("a", "x", 1, 1)], **merge)
@@ -70,7 +69,6 @@ def test_a_function_that_executors_cannot_import_is_named(spark, tmp_path):
         write(spark, tmp_path, [("a", "x", 1, 1)], **{"hudi.merge": "no_such_module:f"})
 
 
-@pytest.mark.req("NEW-04", "NEW-37")
 def test_a_function_that_only_the_table_names_runs_where_the_driver_allows_it(spark, tmp_path, monkeypatch):
     """Executors import what the driver's check let through; a name that nothing allows is imported nowhere."""
     record = tmp_path / "record"

@@ -38,7 +38,7 @@ def content(spark, path):
 FIRST = [("a", 1, 1, "x"), ("b", 1, 1, "x"), ("c", 1, 1, "y")]
 
 
-@pytest.mark.req("WR-07", "WR-08", "NEW-02")
+@pytest.mark.req("WR-07", "WR-08")
 def test_known_keys_are_dropped_or_refused(save, content):
     save(FIRST, "insert")
     new = [("a", 2, 2, "x"), ("e", 2, 2, "x"), ("e", 3, 3, "x"), ("a", 9, 9, "y")]

@@ -71,7 +71,7 @@ def given(frame):
     return sorted((r.id, r.p, r.v) for r in frame.select("id", "p", "v").collect())
 
 
-@pytest.mark.req("TL-05", "QR-13")
+@pytest.mark.req("TL-05")
 def test_partitions_inside_of_partitions_are_read_with_their_values(spark, table):
     want = sorted((r["id"], r["p"], r["v"]) for r in table.read(["id", "p", "v"]).to_arrow().to_pylist())
     frame = spark.read.format("hudi").load(table.uri)

@@ -29,7 +29,6 @@ def values(path):
     return sorted(tuple(r.values()) for r in got.to_pylist())
 
 
-@pytest.mark.req("NEW-02")
 def test_rows_go_back_to_their_files_without_a_look_up(spark, path, save):
     save(spark.createDataFrame(FIRST, DDL), "insert")
     read = spark.read.format("hudi").load(path)

@@ -62,7 +62,6 @@ def test_a_frame_has_one_query_at_a_time(tmp_path):
     assert steps(tmp_path) == [f"{START}_{START}"]
 
 
-@pytest.mark.req("IN-14")
 def test_an_error_that_nobody_expects_fails_the_query_and_does_not_stall_it(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(threading, "excepthook", lambda given: seen.append(given.exc_value))

@@ -294,7 +294,6 @@ def test_many_partitions_and_keys_are_joined(spark, tmp_path, monkeypatch):
         assert (result.updated, result.inserted) == (25, 25)
 
 
-@pytest.mark.req("IX-04")
 def test_a_damaged_footer_is_our_error(spark, tmp_path):
     path = str(tmp_path / "t")
     save(spark, path, [("k1", "p", 1, "old", "")], "insert", options("BLOOM"))

@@ -49,7 +49,7 @@ def count_of(change):
     return f"{change.operation} {frame.count()} {change.rows(['id']).count()} {change.before(['id']).count()}"
 
 
-@pytest.mark.req("NEW-33", "MB-06", "NEW-02")
+@pytest.mark.req("NEW-33", "MB-06")
 @pytest.mark.parametrize(
     ("operation", "count", "seen"),
     [

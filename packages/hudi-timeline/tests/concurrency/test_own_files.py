@@ -49,7 +49,6 @@ def actions(storage):
     return [(i.action, i.state) for i in HudiTable.open(storage).timeline.instants]
 
 
-@pytest.mark.req("SE-08")
 @pytest.mark.parametrize("name", SERVICES)
 @pytest.mark.sampled(3)
 def test_a_doubled_put_is_ones_own(name):

@@ -103,7 +103,6 @@ def test_keys_are_found_by_the_index_alone(storage, sqlite, store, table_type):
     assert entries(store)[:3] == [("k1", "p7"), ("k2", "p9"), ("k3", "p3")]
 
 
-@pytest.mark.req("IX-09")
 @pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.sampled(2)
 def test_the_index_equals_the_data_through_random_changes_and_services(storage, sqlite, store, table_type):
@@ -241,7 +240,6 @@ def test_a_class_is_named_by_module_or_by_the_entry_point_of_a_package(storage, 
     assert table_config.load(storage).properties["hudi.index.class"] == "nowhere"
 
 
-@pytest.mark.req("IX-09")
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [

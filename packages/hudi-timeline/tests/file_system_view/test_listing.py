@@ -182,7 +182,6 @@ def test_a_remote_store_is_listed_on_threads_with_the_same_result(tmp_path):
     assert all(any(f.size == 4 for f in files) for files in found.files.values())
 
 
-@pytest.mark.req("TL-05")
 def test_links_that_lead_back_into_the_table_are_left_out(table, tmp_path):
     """Each of two of them doubles the paths at every depth, up to forty: the walk would not end."""
     storage, config = table

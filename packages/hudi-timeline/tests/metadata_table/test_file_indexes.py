@@ -67,7 +67,6 @@ def test_a_read_leaves_files_out_by_what_a_write_said(storage):
     assert sorted(found.column("id").to_pylist()) == [f"k{i}" for i in range(100, 106)]
 
 
-@pytest.mark.req("MT-12")
 def test_one_index_is_given_up_alone(storage):
     write(storage, rows(6), **KEPT, **STATS, **BLOOMS)
     result = write(storage, rows(6, v=1), **{"hoodie.metadata.index.column.stats.enable": "false"})

@@ -101,7 +101,7 @@ def test_keys_of_rewritten_files_are_read_only_where_some_went(storage, monkeypa
     sound(storage)
 
 
-@pytest.mark.req("MT-08", "IX-18")
+@pytest.mark.req("MT-08")
 @pytest.mark.parametrize("table_type", TYPES)
 def test_keys_that_move_are_followed(storage, table_type):
     moves = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}
@@ -149,7 +149,7 @@ def test_a_key_of_two_file_groups_ends_the_record_index_with_a_word(storage, ope
     sound(storage)
 
 
-@pytest.mark.req("MT-08", "TL-24")
+@pytest.mark.req("MT-08")
 @pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.parametrize("merged", [False, True], ids=["", "merged"])
 @pytest.mark.sampled(3)

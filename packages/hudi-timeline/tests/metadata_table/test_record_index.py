@@ -211,7 +211,7 @@ def test_a_damaged_index_is_not_believed(storage):
     assert any("looked for in the files" in w for w in preview.warnings)
 
 
-@pytest.mark.req("IX-12", "MT-10")
+@pytest.mark.req("IX-12")
 @pytest.mark.parametrize("compacts", ["1", "100"], ids=["compacts", "does not compact"])
 @pytest.mark.parametrize("table_type", TYPES)
 def test_an_index_that_lost_whole_blocks_is_not_believed(storage, table_type, compacts):

@@ -54,7 +54,6 @@ def test_an_effect_that_is_not_provided_is_refused_with_a_way_round(key, value):
     assert "\n" not in str(e.value)
 
 
-@pytest.mark.req("TS-22")
 @pytest.mark.parametrize("service", ["clean", "archive"])
 def test_the_remedy_of_an_asynchronous_service_runs_beside_the_writers(service, tmp_path):
     with pytest.raises(UnsupportedError) as e:

@@ -189,7 +189,6 @@ def test_an_empty_record_key_is_refused():
         parse_write_options({"hoodie.datasource.write.recordkey.field": " , "})
 
 
-@pytest.mark.req("IX-04", "IX-06", "IX-07", "IX-08")
 @pytest.mark.parametrize(
     ("given", "kind"),
     [

@@ -63,7 +63,6 @@ def test_a_scan_pickles_and_stands_for_its_state(made, planned):
     assert copy.as_of in stability.instants(scan.table_uri, made.open().timeline.completed_writes())
 
 
-@pytest.mark.req("QR-01")
 @pytest.mark.parametrize("folder", [".hoodie", "a"])
 def test_a_folder_of_a_table_names_the_table(made, folder):
     uri = made.open().uri

@@ -58,7 +58,7 @@ def beat(table, instant, seconds_ago=0.0):
     os.utime(folder / instant, (when, when))
 
 
-@pytest.mark.req("NEW-20", "QR-14", "IN-19")
+@pytest.mark.req("NEW-20", "IN-19")
 def test_a_snapshot_says_which_open_commit_can_change_it(made):
     found = made.open().read().stability
     assert not found.stable

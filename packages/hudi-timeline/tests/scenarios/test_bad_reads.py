@@ -76,7 +76,6 @@ class BadFile(io.FileIO):
         return super().read(size)
 
 
-@pytest.mark.req("NEW-37")
 def test_a_disk_that_fails_is_no_damage(made):
     (task,) = made.open().read().plan_files()
     for read in (task.to_table, lambda: list(task.to_batches())):
@@ -87,7 +86,6 @@ def test_a_disk_that_fails_is_no_damage(made):
         assert (e.value.file, e.value.instant) == (task.path, task.instant)
 
 
-@pytest.mark.req("NEW-37")
 def test_memory_that_runs_out_is_not_called_damage_alone(tmp_path):
     storage = LocalStorage(str(tmp_path))
     for reason in (pa.ArrowMemoryError("malloc of size 64 failed"), OSError("Unknown error: std::bad_alloc")):
@@ -225,7 +223,6 @@ def test_changes_without_a_log_or_meta_columns_are_refused(tmp_path):
         table.open().read_incremental("000")
 
 
-@pytest.mark.req("QR-01")
 def test_keys_columns_and_partitions_that_are_no_texts_are_told_by_name(made):
     table = made.open()
     for ask, said in (

@@ -428,7 +428,7 @@ def moves(path):
     return [*steps, properties]
 
 
-@pytest.mark.req("CC-01", "TM-20")
+@pytest.mark.req("CC-01")
 def test_no_step_of_an_upgrade_shows_half_a_table(commits, monkeypatch):
     monkeypatch.setattr(snapshot, "MOVING_S", 0.01)
     want = [f"r{n}" for n in range(COMMITS)]

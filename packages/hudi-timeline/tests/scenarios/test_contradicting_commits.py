@@ -17,7 +17,6 @@ def made():
     return builder
 
 
-@pytest.mark.req("IN-01")
 @pytest.mark.parametrize("partition", ["/p0", "p1", "", ".", "p0/.", "file:///p0"])
 def test_a_file_in_another_partition_than_its_commit_says(made, partition):
     made.commit("second", replace(made.log("second", {"a": 2}), partition=partition))
@@ -110,7 +109,6 @@ def test_texts_that_look_like_keys_are_none(made):
     assert parse_commit(content).stats == parse_commit(data).stats
 
 
-@pytest.mark.req("IN-01")
 @pytest.mark.parametrize("order", ["stable", "completion"])
 @pytest.mark.parametrize(
     ("table_type", "own", "other"),

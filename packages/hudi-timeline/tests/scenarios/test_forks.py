@@ -27,7 +27,6 @@ def run(case: str, where: str) -> None:
     assert f"done {case}" in ended.stdout
 
 
-@pytest.mark.req("CC-13")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork()")
 @pytest.mark.parametrize(
     "case", ["while_locked", "while_reading", "in_mid_write", "that_unwinds", "locks_of_others"]

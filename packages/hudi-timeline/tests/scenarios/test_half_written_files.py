@@ -64,7 +64,6 @@ def table(golden_timelines, golden_timelines_2, tmp_path):
     return copy
 
 
-@pytest.mark.req("TM-17", "TM-18")
 @pytest.mark.parametrize("name", TABLES)
 def test_a_file_of_a_completed_instant_is_waited_for(table, monkeypatch, name):
     storage, _, timeline = table(name)
@@ -78,7 +77,6 @@ def test_a_file_of_a_completed_instant_is_waited_for(table, monkeypatch, name):
         assert not writer.rest
 
 
-@pytest.mark.req("TM-17")
 @pytest.mark.parametrize("name", TABLES)
 def test_many_commits_one_of_them_half_written(table, monkeypatch, name):
     storage, _, timeline = table(name)
@@ -88,7 +86,6 @@ def test_many_commits_one_of_them_half_written(table, monkeypatch, name):
     assert read_commit_files(storage, timeline.completed_writes()) == want
 
 
-@pytest.mark.req("TM-17")
 @pytest.mark.parametrize(
     "name", ["v6/mor_pending_compaction", "v8/mor_pending_compaction", "v9/mor_pending_compaction"]
 )
@@ -136,7 +133,6 @@ def test_a_file_that_is_taken_back_meanwhile_is_missing(table, monkeypatch):
         read_action(storage, last)
 
 
-@pytest.mark.req("TM-17")
 def test_an_empty_completed_file_is_waited_for_when_the_timeline_is_listed(table, monkeypatch):
     storage, config, timeline = table("v6/cow_insert_overwrite")
     writer = as_filled(storage, timeline.completed_writes()[-1])
@@ -144,7 +140,6 @@ def test_an_empty_completed_file_is_waited_for_when_the_timeline_is_listed(table
     assert all(i.size for i in load_timeline(storage, config).completed_writes())
 
 
-@pytest.mark.req("TM-17")
 def test_a_plan_of_a_clustering_is_told_once_it_is_whole(table, monkeypatch):
     storage, _, timeline = table("v6/cow_clustered")
     done = next(i for i in timeline.completed_writes() if i.action == REPLACE_COMMIT)

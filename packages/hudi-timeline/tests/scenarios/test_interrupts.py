@@ -171,7 +171,6 @@ def _lock(kind, path):
             "file": lambda: FileSystemLock(storage)}[kind]()  # fmt: skip
 
 
-@pytest.mark.req("CC-25")
 @pytest.mark.parametrize("kind", ["in process", "flock", "file"])
 def test_a_lock_is_free_after_an_interrupt_at_each_step_of_holding_it(made, kind):
     inside = ("hudi_", "contextlib")
@@ -318,7 +317,6 @@ def test_a_write_counts_as_dead_once_the_call_that_made_it_is_over(made, tmp_pat
             kept[0].inflight(None)
 
 
-@pytest.mark.req("CC-25")
 def test_an_interrupt_after_the_commit_says_that_it_is_visible(made, tmp_path):
     shutil.copytree(made, tmp_path / "t")
     t = HudiTable.open(tmp_path / "t")

@@ -75,7 +75,7 @@ def expected(count: int = 5) -> dict[str, int]:
     return {"a": 1, **{f"l{n}": n for n in range(count)}}
 
 
-@pytest.mark.req("RC-01", "TM-20")
+@pytest.mark.req("RC-01")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("undone", ["by us", "by a restore", "elsewhere"])
 def test_a_base_file_that_came_after_the_rollback_goes_before_it_would_count(kind: str, undone: str) -> None:
@@ -113,7 +113,7 @@ def test_an_inflight_file_that_says_nothing_of_use_does_not_stop_a_rollback(cont
     assert did.partitions == {}
 
 
-@pytest.mark.req("RC-01", "TM-20")
+@pytest.mark.req("RC-01")
 @pytest.mark.parametrize("undone", ["by us", "by a restore", "elsewhere"])
 def test_blocks_that_came_after_the_rollback_are_taken_back_before_they_would_count(undone: str) -> None:
     made = made_with_a_dead_write("MERGE_ON_READ", {"partitionToWriteStats": {"p0": []}})

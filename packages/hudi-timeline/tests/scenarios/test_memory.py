@@ -128,7 +128,6 @@ def test_a_write_beyond_its_memory_makes_the_table_that_it_makes_in_memory(steps
     assert limited.sort_by(order).equals(plain.sort_by(order))
 
 
-@pytest.mark.req("NEW-24")
 def test_a_folder_that_cannot_take_the_rows_fails_the_write_and_leaves_the_table(tmp_path):
     steps = [("insert", some_rows(1), {})]
     before = written(tmp_path / "t", steps, {})

@@ -179,7 +179,6 @@ def test_a_function_that_fails_leaves_the_table_as_it_was(tmp_path):
     assert held(table) == [("a", "x", 1, 1, "a")]
 
 
-@pytest.mark.req("NEW-04")
 def test_what_contradicts_the_tables_merge_is_refused(tmp_path):
     table = make(tmp_path, EXPRESSIONS)
     table.upsert(rows(("a", "x", 1, 1, "a")))

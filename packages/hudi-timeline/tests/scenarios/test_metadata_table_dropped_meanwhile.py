@@ -52,7 +52,6 @@ def as_without(storage):
     assert storage.info(FOLDER) is None or not storage.list(f"{FOLDER}/.hoodie")
 
 
-@pytest.mark.req("CC-22")
 @pytest.mark.parametrize(
     ("table_type", "partition"), [("COPY_ON_WRITE", "column_stats"), ("MERGE_ON_READ", "record_index")]
 )

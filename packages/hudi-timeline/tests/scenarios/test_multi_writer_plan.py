@@ -120,7 +120,7 @@ class Puller:
         self.begin = scan.checkpoint
 
 
-@pytest.mark.req("TP-01", "TP-02", "TP-03", "TP-04", "TP-05")
+@pytest.mark.req("TP-01", "TP-02", "TP-03", "TP-04", "TP-05", "MT-12")
 @pytest.mark.sampled(48)
 @pytest.mark.parametrize(("kind", "mode", "policy", "metadata", "cleaning"), cells())
 def test_a_cell_of_the_plan(tmp_path, kind, mode, policy, metadata, cleaning):

@@ -174,7 +174,6 @@ def everything(uri, folder):
         )
 
 
-@pytest.mark.req("NEW-37")
 @pytest.mark.sampled(12, values=False)
 @pytest.mark.parametrize(
     ("place", "table_type"),
@@ -215,7 +214,6 @@ def test_a_function_that_only_the_table_names_is_refused_with_the_ways_to_allow_
     assert imported(tmp_path) == []
 
 
-@pytest.mark.req("NEW-04")
 def test_each_way_of_allowing_runs_the_function_and_no_other(tmp_path, probe, monkeypatch):
     uri = built_table(tmp_path / "t", probe, "merge function")
     name = f"{probe}:merge"
@@ -302,7 +300,6 @@ def test_an_allowed_name_is_never_imported_from_the_tables_own_folder(tmp_path, 
     assert imported(tmp_path) == []
 
 
-@pytest.mark.req("NEW-04")
 def test_who_made_a_table_with_a_function_goes_on_with_it_and_others_say_so(tmp_path, probe):
     name = f"{probe}:merge"
     schema = pa.schema([("id", pa.string()), ("ts", pa.int64())])

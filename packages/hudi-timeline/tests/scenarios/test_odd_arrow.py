@@ -17,7 +17,6 @@ PROGRAM = Path(__file__).parents[1] / "support" / "odd_arrow.py"
 COUNT = int(os.environ.get("HUDI_ODD_ARROW", "80"))
 
 
-@pytest.mark.req("WR-01")
 def test_arrays_of_any_make_are_written_or_refused():
     command = [sys.executable, str(PROGRAM), "0", str(COUNT)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60 + 5 * COUNT, check=False)

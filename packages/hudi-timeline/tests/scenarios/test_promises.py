@@ -53,7 +53,7 @@ def base_files(path):
     return {f: f.read_bytes() for f in Path(path).rglob("*.parquet") if ".hoodie" not in f.parts}
 
 
-@pytest.mark.req("TL-06", "TL-28", "TL-29")
+@pytest.mark.req("TL-06")
 def test_a_data_file_alone_has_all_columns_and_a_folder_is_a_plain_dataset(table, path):
     for file in base_files(path):
         alone = pq.ParquetFile(file).read()

@@ -124,7 +124,6 @@ REFUSED = {
 }
 
 
-@pytest.mark.req("PM-13", "NEW-04")
 @pytest.mark.parametrize("combination", REFUSED)
 @pytest.mark.sampled(4)
 def test_a_combination_is_refused_before_anything_is_written_with_a_way_on(tmp_path, combination):
@@ -137,7 +136,6 @@ def test_a_combination_is_refused_before_anything_is_written_with_a_way_on(tmp_p
     assert not (tmp_path / "t").exists()
 
 
-@pytest.mark.req("PM-13")
 def test_expressions_for_the_columns_of_keys_and_partitions_are_refused(tmp_path):
     """A record that moves has those that it came with."""
     for column in ("id", "p"):
@@ -153,7 +151,6 @@ def test_expressions_for_the_columns_of_keys_and_partitions_are_refused(tmp_path
     assert not (tmp_path / "t").exists()
 
 
-@pytest.mark.req("PM-13", "IX-12")
 def test_duplicates_are_not_looked_for_in_the_logs_of_buckets(tmp_path):
     options = {**BASE, **LOGS, **BUCKETS, WRITE + "insert.drop.duplicates": "true"}
     for _ in range(2):

@@ -18,7 +18,6 @@ def written(folder, table_type="COPY_ON_WRITE", options=None):
     return [table.upsert(pa.table([["a"], ["x"], [v]], schema=SCHEMA)).instant for v in range(3)]
 
 
-@pytest.mark.req("OP-12")
 def test_an_index_that_a_table_cannot_have_is_refused_before_anything_is_made(tmp_path):
     written(
         str(tmp_path / "t"),
@@ -54,7 +53,6 @@ def test_a_table_of_a_version_that_is_not_written_is_refused(tmp_path, service):
     refused(folder, act, {"hoodie.table.version": "5"}, "table version 5")
 
 
-@pytest.mark.req("OP-12")
 @pytest.mark.parametrize("service", ["compact", "log_compact", "deduplicate"])
 def test_new_base_files_of_a_table_that_has_others_are_refused(tmp_path, service):
     folder = str(tmp_path / "t")
@@ -66,7 +64,6 @@ def test_new_base_files_of_a_table_that_has_others_are_refused(tmp_path, service
     refused(folder, act, {"hoodie.bootstrap.base.path": str(tmp_path / "b")}, "bootstrap")
 
 
-@pytest.mark.req("OP-12")
 @pytest.mark.parametrize("service", ["compact", "log_compact"])
 def test_a_plan_is_executed_by_a_dry_run_no_more_than_by_a_run(tmp_path, service):
     folder = str(tmp_path / "t")
@@ -80,7 +77,6 @@ def test_a_plan_is_executed_by_a_dry_run_no_more_than_by_a_run(tmp_path, service
     refused(folder, act, {"hoodie.bootstrap.base.path": str(tmp_path / "b")}, "bootstrap")
 
 
-@pytest.mark.req("OP-12")
 @pytest.mark.parametrize("mode", ["schedule", "schedule_and_execute"])
 def test_a_resize_is_refused(tmp_path, mode):
     folder = str(tmp_path / "t")

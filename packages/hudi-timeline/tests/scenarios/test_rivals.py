@@ -222,7 +222,7 @@ def test_two_overlapping_writers_with_a_column_each_keep_both(path, monkeypatch)
     assert HudiTable.open(path).verify(deep=True) == []
 
 
-@pytest.mark.req("SE-01", "SE-02", "CC-24")
+@pytest.mark.req("SE-01", "SE-02")
 def test_two_overlapping_writers_with_a_column_each_keep_a_default_of_the_table(path, monkeypatch):
     table = HudiTable.open(path)
     newest = Path(path, table.timeline.completed_writes()[-1].path)

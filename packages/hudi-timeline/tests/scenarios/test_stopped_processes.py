@@ -56,7 +56,7 @@ def test_a_process_that_is_stopped_anywhere_harms_nothing(kind, act, rival):
     assert number > 10
 
 
-@pytest.mark.req("CC-22", "NEW-12")
+@pytest.mark.req("NEW-12")
 @pytest.mark.parametrize(
     ("kind", "index", "act", "rival"),
     [
@@ -80,7 +80,7 @@ def test_one_that_is_stopped_after_a_change_takes_back_no_properties_of_the_tabl
     assert nth > 20
 
 
-@pytest.mark.req("RC-03", "CC-22", "CC-26", "NEW-12")
+@pytest.mark.req("RC-03", "CC-26", "NEW-12")
 @pytest.mark.parametrize("act", ["clean", "rollback_dead"])
 def test_one_that_is_stopped_before_it_rolls_back_takes_no_write_back_that_was_completed_since(act):
     """It saw the write pending and alive; then the lock is lost, the write is completed, and its heartbeat ends."""
@@ -95,7 +95,7 @@ def test_one_that_is_stopped_before_it_rolls_back_takes_no_write_back_that_was_c
     assert struck
 
 
-@pytest.mark.req("CC-22", "RC-06")
+@pytest.mark.req("RC-06")
 def test_a_savepoint_that_others_deleted_with_its_commit_says_what_became_of_it():
     def undo(table):
         table.delete_savepoint(table.savepoints[-1])

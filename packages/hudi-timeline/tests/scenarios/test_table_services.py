@@ -36,7 +36,7 @@ def files(path):
     return sorted(str(f.relative_to(path)) for f in path.rglob("*.parquet"))
 
 
-@pytest.mark.req("TS-19", "TS-20", "TS-31", "OP-10")
+@pytest.mark.req("TS-19", "TS-20", "TS-31")
 @pytest.mark.parametrize("commits", [50, pytest.param(300, marks=pytest.mark.slow)])
 def test_many_commits_leave_a_bounded_table(table, path, commits):
     for step in range(commits):

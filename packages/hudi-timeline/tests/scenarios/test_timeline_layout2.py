@@ -61,7 +61,7 @@ NAMES = [
 ]
 
 
-@pytest.mark.req("TM-02", "TM-22")
+@pytest.mark.req("TM-22")
 @pytest.mark.parametrize(("name", "what"), NAMES, ids=[n for n, _ in NAMES])
 def test_the_name_of_every_action_and_state(name, what):
     found = instant(name)

@@ -134,7 +134,7 @@ POLICIES = {
 }
 
 
-@pytest.mark.req("TS-31", "TM-20", "OP-10")
+@pytest.mark.req("TS-31", "TM-20")
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.sampled(3)
 def test_archival_goes_on_where_writes_leave_nothing_to_clean(tmp_path, policy):

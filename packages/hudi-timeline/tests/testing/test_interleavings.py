@@ -78,7 +78,7 @@ def stopped(seed, after=False, **more):
     return outcome
 
 
-@pytest.mark.req("NEW-12", "CC-22")
+@pytest.mark.req("NEW-12", "CC-26")
 @pytest.mark.parametrize("after", [False, True], ids=["before its commit", "after it"])
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.sampled(3)
@@ -89,7 +89,7 @@ def test_a_writer_that_is_stopped_until_its_lock_is_anothers(seed, after):
     assert [str(d) for d in again.done] == [str(d) for d in outcome.done]
 
 
-@pytest.mark.req("NEW-12", "CC-22")
+@pytest.mark.req("NEW-12")
 def test_a_writer_that_does_not_look_at_its_lock_after_a_stop_is_found(monkeypatch):
     monkeypatch.setattr(late_publication, "check", lambda *args: "")
     with pytest.raises(Violation, match=r"rolled-back|no serial order"):

@@ -45,7 +45,7 @@ def test_every_file_of_the_golden_timelines_of_layout_1(golden_timelines):
     assert {(f.action, f.state) for _, f, _ in everything(golden_timelines)} >= SEEN_1
 
 
-@pytest.mark.req("TM-16", "TM-17", "TM-18")
+@pytest.mark.req("TM-17", "TM-18")
 def test_every_file_of_the_golden_timelines_of_layout_2(golden_timelines_2):
     kinds = Counter()
     for _, file, value in everything(golden_timelines_2):

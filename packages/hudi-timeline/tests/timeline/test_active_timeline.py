@@ -253,7 +253,6 @@ def test_without_any_text_the_newest_base_file_tells_the_schema(storage):
     assert schema_of(storage) == ["id", "v"]
 
 
-@pytest.mark.req("TM-02")
 def test_files_of_some_instants_and_whether_one_is_there_are_known_without_asking_for_others(
     tmp_path, monkeypatch
 ):

@@ -27,7 +27,7 @@ from hudi_timeline.timeline.instant import (
 T = "20261121053557332"
 
 
-@pytest.mark.req("TM-04", "TM-02")
+@pytest.mark.req("TM-04")
 @pytest.mark.parametrize(
     ("name", "action", "state"),
     [
@@ -54,7 +54,7 @@ def test_names_of_the_format_are_read(name, action, state):
     assert file_name(instant.time, action, state) == name
 
 
-@pytest.mark.req("TM-04", "TM-02")
+@pytest.mark.req("TM-04")
 @pytest.mark.parametrize(
     "name",
     [
@@ -68,7 +68,7 @@ def test_other_names_are_no_instants(name):
     assert parse_instant_file(name) is None
 
 
-@pytest.mark.req("TM-04", "TM-02")
+@pytest.mark.req("TM-04")
 @given(st.from_regex(r"[0-9]{14,20}", fullmatch=True), st.sampled_from(sorted(ACTIONS)),
        st.sampled_from([REQUESTED, INFLIGHT, COMPLETED]), st.sampled_from(["", "20260101000000000"]))  # fmt: skip
 def test_every_name_that_is_made_is_read_back(time, action, state, completion):
@@ -83,14 +83,14 @@ def test_every_name_that_is_made_is_read_back(time, action, state, completion):
     assert instant.comparable_action == Instant(time, action, state).comparable_action
 
 
-@pytest.mark.req("TM-04", "TM-02")
+@pytest.mark.req("TM-04")
 @given(st.text(alphabet=string.printable + "é\x00²", max_size=40))
 def test_arbitrary_names_never_fail(name):
     instant = parse_instant_file(name)
     assert instant is None or instant.file_name == name
 
 
-@pytest.mark.req("TM-04", "TM-02")
+@pytest.mark.req("TM-04")
 def test_instants_order_by_time_then_action_then_state():
     ordered = [
         Instant("1", "commit", COMPLETED),

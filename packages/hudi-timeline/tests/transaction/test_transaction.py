@@ -35,7 +35,7 @@ OVERLAPPING = {
 }
 
 
-@pytest.mark.req("TM-02", "TM-08", "WR-09", "WR-10")
+@pytest.mark.req("TM-02", "TM-08", "WR-09")
 def test_a_commit_leaves_three_files_of_its_instant_and_nothing_else(storage):
     tx = write(storage, 1, 2)
     assert tx.committed
@@ -105,7 +105,7 @@ def test_files_of_attempts_that_the_commit_does_not_name_are_deleted(storage):
     assert data_files(storage) == [kept.path.removeprefix("p/")]
 
 
-@pytest.mark.req("TM-24")
+@pytest.mark.req("TM-24", "WR-10")
 def test_the_snapshot_of_a_transaction_is_the_timeline_without_it(storage):
     first = write(storage, 1)
     with start(storage) as tx:

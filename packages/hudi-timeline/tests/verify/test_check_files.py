@@ -28,7 +28,7 @@ def links(table):
     }
 
 
-@pytest.mark.req("NEW-09", "TL-05")
+@pytest.mark.req("NEW-09")
 def test_a_partition_that_stands_behind_a_link_is_told(table, tmp_path):
     path = tmp_path / "t"
     (path / ".hoodie" / "kept").mkdir()
@@ -41,7 +41,7 @@ def test_a_partition_that_stands_behind_a_link_is_told(table, tmp_path):
     assert (path / "a").is_symlink()
 
 
-@pytest.mark.req("NEW-09", "TL-05")
+@pytest.mark.req("NEW-09")
 def test_links_to_what_is_listed_and_links_of_files(table, tmp_path):
     path = tmp_path / "t"
     (path / "newest").symlink_to("b")

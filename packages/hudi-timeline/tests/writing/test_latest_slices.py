@@ -276,7 +276,7 @@ def test_keys_that_were_inserted_into_logs_beside_base_files_are_found(tmp_path,
     assert t.verify(deep=True) == []
 
 
-@pytest.mark.req("IX-05", "PM-15")
+@pytest.mark.req("IX-05")
 @pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
 def test_records_of_logs_alone_that_would_have_to_meet_the_stored_ones_are_refused(tmp_path, index):
     payload = "org.apache.hudi.common.model.OverwriteNonDefaultsWithLatestAvroPayload"

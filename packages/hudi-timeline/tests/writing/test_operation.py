@@ -184,7 +184,6 @@ def test_delete_by_rows_removes_them_and_ignores_unknown_keys(tmp_path):
     assert rows(table) == expected(trips(25))
 
 
-@pytest.mark.req("WR-04")
 def test_rows_to_delete_that_have_meta_columns_alone_are_told_what_they_lack(tmp_path):
     table = make(tmp_path / "t")
     table.insert(trips(3))

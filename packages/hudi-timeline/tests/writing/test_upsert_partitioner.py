@@ -57,7 +57,6 @@ def test_an_insert_appends_to_a_small_file_but_merges_where_updates_go_too():
     assert [(b.kind, b.expected_rows) for b in both.buckets] == [(MERGE, 10)]
 
 
-@pytest.mark.req("WR-04")
 def test_deletes_of_unknown_keys_go_nowhere():
     routing = placed([ProfileRow("p", "", 5)], [base("s", 10)], AssignPolicy(drop_unlocated=True))
     assert routing.buckets == ()

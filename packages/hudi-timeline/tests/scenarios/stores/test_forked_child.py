@@ -11,7 +11,6 @@ import pytest
 PROGRAM = Path(__file__).parents[2] / "support" / "forks.py"
 
 
-@pytest.mark.req("CC-13")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork()")
 @pytest.mark.parametrize("store", ["s3"], indirect=True)
 def test_a_forked_child_writes_to_s3(store):

@@ -57,7 +57,7 @@ def pairs(*parts):
     return sorted((f"k{i}", v) for ids, v in parts for i in ids)
 
 
-@pytest.mark.req("SS-01", "SS-02", "SS-05", "SS-06")
+@pytest.mark.req("SS-02", "SS-05", "SS-06")
 @pytest.mark.sampled(3)
 def test_every_operation(store):
     storage = store.storage()

@@ -169,7 +169,6 @@ def test_nothing_is_planned_beside_a_write_that_began_before(made):
     assert states(made) == []
 
 
-@pytest.mark.req("TS-34")
 def test_one_that_has_waited_long_enough_says_beside_what_it_began(made, monkeypatch):
     def has_waited(self, has_folder, others):
         self.warning = "it began beside 1 after 60000 ms"

@@ -65,7 +65,7 @@ def test_an_inflight_file_whose_creation_failed_after_it_was_done_is_taken_back(
     compacts(storage, plan)
 
 
-@pytest.mark.req("RC-01", "RC-09")
+@pytest.mark.req("RC-01")
 def test_an_execution_that_fails_with_a_clock_behind_others_gives_its_plan_back(storage):
     table = HudiTable._of(storage)
     instant = table.compact(mode="schedule").scheduled

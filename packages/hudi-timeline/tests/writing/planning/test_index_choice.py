@@ -194,7 +194,6 @@ def test_a_false_positive_is_found_out_by_reading_the_keys(tmp_path):
     assert (result.updated, result.inserted) == (50, 50)
 
 
-@pytest.mark.req("IX-04")
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
@@ -282,7 +281,7 @@ def test_a_record_is_updated_where_it_is(tmp_path, index):
     assert stats(result) == [("p1", 1, 0, 1, 0), ("p2", 2, 0, 0, 1)]
 
 
-@pytest.mark.req("IX-08", "PM-01")
+@pytest.mark.req("IX-08")
 @pytest.mark.parametrize(("ts", "where"), [(9, "p1"), (10, "p2"), (11, "p2")])
 def test_a_late_record_does_not_move_what_is_newer(tmp_path, ts, where):
     options = {INDEX: "GLOBAL_SIMPLE", **EVENT_TIME}
@@ -433,7 +432,6 @@ def test_a_stored_record_that_wins_over_one_of_another_partition_is_written_agai
     assert stayed.updated == 0
 
 
-@pytest.mark.req("TL-04")
 def test_a_table_without_partitions_needs_no_move(tmp_path):
     table = HudiTable.create(
         str(tmp_path / "t"), SCHEMA, name="t", record_keys=["id"], ordering_fields=["ts"]

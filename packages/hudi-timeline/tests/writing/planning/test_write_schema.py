@@ -93,7 +93,6 @@ def test_text_and_dropped_columns_are_warned_of(tmp_path):
     assert table.read().to_arrow().num_rows == 2
 
 
-@pytest.mark.req("SE-01")
 def test_timestamps_without_a_zone_are_taken_for_utc(tmp_path, caplog):
     """With others Apache Hudi 0.15.0 fails to read the table on Spark, 1.0.2 gives numbers or fails; 1.2.0 reads it."""
     naive = pa.array([0], pa.timestamp("us"))
@@ -112,7 +111,6 @@ def test_timestamps_without_a_zone_are_taken_for_utc(tmp_path, caplog):
     assert made.schema.field("n").type == pa.timestamp("us", "UTC")
 
 
-@pytest.mark.req("SE-01")
 def test_timestamps_without_a_zone_that_are_to_stay_so_are_warned_of(tmp_path, caplog):
     options = {"hudi.write.types": "data"}
     naive = pa.array([0], pa.timestamp("us"))

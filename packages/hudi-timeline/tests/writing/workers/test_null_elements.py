@@ -59,7 +59,6 @@ def test_values_below_a_null_list_are_none():
     assert not list(with_null_elements(pa.table({"m": maps.slice(2)})))
 
 
-@pytest.mark.req("SE-01")
 @pytest.mark.parametrize("operation", ["insert", "upsert", "bulk_insert", "insert_overwrite_table"])
 def test_a_write_says_once_which_columns_have_them(tmp_path, operation):
     schema = pa.schema(
