@@ -22,6 +22,7 @@ from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.metadata_config import FOLDER
 from hudi_timeline.metadata_config import KEPT as PARTITIONS
 from hudi_timeline.metadata_table import index_build
+from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.table_config import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from hudi_timeline.testing import CHANGES, CRASH, Case, Fault, Faults, preemptions
 from hudi_timeline.timeline.action_metadata import read_action
@@ -287,6 +288,47 @@ def test_a_dropped_index_is_gone_with_its_pending_build_and_a_live_one_stays(sto
     assert table(storage).build_index("column_stats").built == ("column_stats",)
     assert table(storage).drop_index("files").dropped == ("column_stats", "files", "record_index")
     assert storage.info(FOLDER) is None
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        (["column_stats", "stats"], "has no stats"),
+        (["bloom_filters", "record_index"], "has no record_index"),
+        (["files", "stats"], "has no stats"),
+        (["secondary_index_b", "column_stats", "secondary_index_a"], "secondary_index_a, secondary_index_b"),
+        ("record_index", "has no record_index"),
+        ([], "no index to drop was named"),
+    ],
+)
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_nothing_is_dropped_where_one_of_the_names_is_not_there(storage, named, message, dry_run):
+    made(storage)
+    table(storage).build_index("column_stats")
+    scheduled = table(storage).build_index("bloom_filters", mode="schedule").scheduled
+    with pytest.raises(OptionError, match=message) as e:
+        table(storage).drop_index(named, dry_run=dry_run)
+    assert e.value.remedy == "it has column_stats, files, bloom_filters."
+    assert complete(storage) == ("column_stats", "files")
+    assert [i.time for i in table(storage).timeline.pending(INDEXING)] == [scheduled]
+    assert table(storage).drop_index(["column_stats", "bloom_filters"]).withdrawn == (scheduled,)
+
+
+def test_an_index_that_another_process_dropped_first_is_named(storage, monkeypatch):
+    made(storage)
+    table(storage).build_index(["column_stats", "bloom_filters"])
+    drops = [["column_stats"]]
+    locked = ServiceContext.locked
+
+    def meanwhile(context, **given):
+        if drops:
+            table(storage).drop_index(drops.pop())
+        return locked(context, **given)
+
+    monkeypatch.setattr(ServiceContext, "locked", meanwhile)
+    with pytest.raises(OptionError, match="has no column_stats"):
+        table(storage).drop_index(["bloom_filters", "column_stats"])
+    assert complete(storage) == ("bloom_filters", "files")
 
 
 def test_a_build_taken_for_dead_completes_nothing(storage, meanwhile):

@@ -549,14 +549,13 @@ def drop_index(
 
     Raises:
         ConcurrentWriterError: another process is building one of them.
-        OptionError: none of them is there.
+        OptionError: one of them is not there, or none is named; nothing is dropped.
         LockError, StorageError.
     """
     storage = context.storage
     partitions = (partitions,) if isinstance(partitions, str) else partitions
     if dry_run:
-        snapshot = context.looked(allowed=WITH_INDEXES)
-        dropped, builds = _to_drop(context, snapshot, partitions)
+        dropped, builds = _to_drop(context, context.looked(allowed=WITH_INDEXES), partitions)
         return IndexDropResult(dropped, tuple(b.time for b in builds))
     with context.locked(allowed=WITH_INDEXES, keep_metadata=True) as snapshot:
         dropped, builds = _to_drop(context, snapshot, partitions)
@@ -568,9 +567,8 @@ def drop_index(
             context.table, warning = metadata_config.drop_partitions(
                 storage, snapshot.config, dropped, why="it was asked for"
             )
-            index_build.forget_groups(
-                snapshot, [at for b in builds for p in b.partitions if (at := b.made_at(p))]
-            )
+            made_at = [at for b in builds for p in b.partitions if (at := b.made_at(p))]
+            index_build.forget_groups(snapshot, made_at)
         for build in builds:
             _withdraw(context, build)
             heartbeat.delete(storage, build.time)
@@ -587,14 +585,16 @@ def _to_drop(
     asked = {*every, *partitions} if FILES in partitions else set(partitions)
     builds = tuple(b for b in pending if FILES in partitions or asked & set(b.partitions))
     begun = {p for b in builds for p in b.partitions if p in snapshot.config.metadata_partitions_inflight}
-    dropped = tuple(p for p in every if p in asked or p in begun)
-    if not dropped and not builds:
+    there = dict.fromkeys((*every, *(p for b in pending for p in b.partitions)))
+    absent = {*partitions} - {*there, *((FILES,) if there else ())}
+    if absent or not partitions:
+        names = ", ".join(sorted(absent))
         raise OptionError(
-            f"the metadata table has no {', '.join(sorted(partitions))}",
+            f"the metadata table has no {names}" if absent else "no index to drop was named",
             table=context.storage.uri,
-            remedy=f"it has {', '.join(every)}." if every else "it has no index; there is nothing to drop.",
+            remedy=f"it has {', '.join(there)}." if there else "it has no index; there is nothing to drop.",
         )
-    return dropped, builds
+    return tuple(p for p in every if p in asked or p in begun), builds
 
 
 __all__ = ["IndexDropResult", "IndexingResult", "build_index", "drop_index"]
