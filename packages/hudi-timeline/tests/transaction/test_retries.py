@@ -91,15 +91,16 @@ def test_rows_that_were_read_too_early_are_read_again_at_once_and_then_count_as_
     assert len(pauses) == 2
 
 
-def test_what_misses_a_file_is_read_again_unless_the_write_is_completed():
+def test_what_misses_a_file_is_read_again_unless_it_is_lost_or_the_write_is_completed():
     gone = MissingFileError("a file is gone", file="f")
     attempts = Attempts(gone, gone)
     retried({}, attempts, readings=2)
     assert attempts.made == 3
-    attempts = Attempts(MissingFileError("a file is gone", file="f", completed=True))
-    with pytest.raises(MissingFileError):
-        retried({}, attempts, readings=2)
-    assert attempts.made == 1
+    for known in ("completed", "lost"):
+        attempts = Attempts(MissingFileError("a file is gone", file="f", **{known: True}))
+        with pytest.raises(MissingFileError):
+            retried({}, attempts, readings=2)
+        assert attempts.made == 1
 
 
 def test_pauses_grow_up_to_a_limit_and_differ_between_writers(pauses):

@@ -34,6 +34,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 LOOKS = 3
 """How often a state that was cleaned or undone while it was read is looked at anew."""
+LOST = "lost"
+"""In the details of an error: its file is gone, and the state that had it is still the table's; no look finds it."""
 # A table whose time zone is that of its machines is read on others, too.
 _CLOCKS_APART_MS = 26 * 3_600_000
 # How often the timeline is listed where what it names is archived in the meantime.
@@ -418,4 +420,4 @@ def _files_in(did: Action | None) -> list[tuple[str, str]]:
     return [(partition, path.rpartition("/")[2]) for partition, path in dict.fromkeys(out)]
 
 
-__all__ = ["Found", "refuse_outlived", "replaced_in_archive"]
+__all__ = ["LOST", "Found", "refuse_outlived", "replaced_in_archive"]

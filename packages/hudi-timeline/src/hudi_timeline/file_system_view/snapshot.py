@@ -35,9 +35,14 @@ from hudi_timeline.file_system_view.base_files import (
     file_slices,
 )
 from hudi_timeline.file_system_view.listing import Listing, PartitionFilter, list_partition_files, list_table
-from hudi_timeline.file_system_view.outlived_snapshot import Found, refuse_outlived, replaced_in_archive
+from hudi_timeline.file_system_view.outlived_snapshot import (
+    LOST,
+    Found,
+    refuse_outlived,
+    replaced_in_archive,
+)
 from hudi_timeline.file_system_view.restores import Restores
-from hudi_timeline.table_config import TableConfig, load
+from hudi_timeline.table_config import META_FOLDER, TableConfig, load
 from hudi_timeline.timeline.active_timeline import ListedFolder, Timeline, latest_schema, load_timeline
 from hudi_timeline.timeline.commit_files import CommitFiles, read_commit_files
 from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
@@ -392,6 +397,7 @@ class TableSnapshot:
                 refuse_outlived(
                     self, written, dict, logs=logs, partitions=partitions, wanted=wanted, missed=e.file
                 )
+                self._say_if_lost(e)
             raise
         if not self.lenient:
             refuse_outlived(self, written, lambda: found, logs=logs, partitions=partitions, wanted=wanted)
@@ -410,7 +416,13 @@ class TableSnapshot:
         except MissingFileError as e:
             if not isinstance(e, StaleSnapshotError):
                 refuse_outlived(self, self.written(), dict, logs=True, missed=e.file)
+                self._say_if_lost(e)
             raise
+
+    def _say_if_lost(self, error: MissingFileError) -> None:
+        """Say in an error that its file is lost, unless it is one of a folder that changes without the state."""
+        if error.table == self.storage.uri and not error.file.startswith(f"{META_FOLDER}/"):
+            error.details[LOST] = True
 
     @cached_property
     def archived_replacements(self) -> ArchivedReplacements:

@@ -21,6 +21,7 @@ from hudi_timeline import table_config
 from hudi_timeline.concurrency.locks.select import lock_of
 from hudi_timeline.concurrency.precedence import HELD_UP, Precedence
 from hudi_timeline.concurrency.running_call import RunningCall
+from hudi_timeline.file_system_view.outlived_snapshot import LOST
 from hudi_timeline.file_system_view.snapshot import load_snapshot
 from hudi_timeline.options.transaction_config import TransactionConfig, parse_transaction_options
 from hudi_timeline.options.transaction_options import (
@@ -136,9 +137,9 @@ class Tries:
         """Count a reading of what others have archived, cleaned or rolled back meanwhile.
 
         Raises:
-            MissingFileError: the error itself, where rows are not read anew, or the write is completed.
+            MissingFileError: the error itself, where rows are not read anew, the file is lost, or the write completed.
         """
-        if self._readings <= 0 or error.details.get(COMPLETED_WRITE):
+        if self._readings <= 0 or error.details.get(LOST) or error.details.get(COMPLETED_WRITE):
             raise error
         self._readings -= 1
         self.ended += 1
