@@ -93,7 +93,7 @@ def write_hudi(
         asked = "bulk_insert"
     given = {key: value for key, value in given.items() if main_name(key) != OPERATION}
     given = with_schema_mode(given, schema_mode)
-    return write(storage, asked or "upsert", data, given, mode=mode, dry_run=dry_run)
+    return write(storage, asked or "upsert", data, given, mode=mode, opened=False, dry_run=dry_run)
 
 
 def read_hudi(

@@ -319,7 +319,7 @@ def test_a_first_write_that_fails_takes_the_table_from_nobody(
 
     def another() -> None:
         try:
-            told.append(write(open_storage(path), "upsert", rows, options))
+            told.append(write(open_storage(path), "upsert", rows, options, opened=False))
         except HudiError as e:
             told.append(e)
 
@@ -332,7 +332,7 @@ def test_a_first_write_that_fails_takes_the_table_from_nobody(
     removed = orphans.remove_bare_partitions
     monkeypatch.setattr(orphans, "remove_bare_partitions", beside)
     with pytest.raises(ValidationError):
-        write(open_storage(path), "upsert", rows, options, [refuse])
+        write(open_storage(path), "upsert", rows, options, [refuse], opened=False)
     assert [type(t) for t in told] == [LockError]
     another()
     assert HudiTable.open(path).read(["id", "v"]).to_arrow().to_pylist() == [{"id": "a", "v": 1}]
@@ -367,10 +367,10 @@ def test_a_writer_whose_table_a_failed_first_write_removes_makes_its_own_or_is_t
     if planned == "for the table that goes":
         table_config.create(open_storage(path), properties)
         with pytest.raises(ConcurrentWriterError, match="removed since this write was planned") as caught:
-            write(open_storage(path), "upsert", rows, options)
+            write(open_storage(path), "upsert", rows, options, opened=False)
         assert "run the write again" in caught.value.remedy
         assert open_storage(path).list("") == []
-    write(open_storage(path), "upsert", rows, options)
+    write(open_storage(path), "upsert", rows, options, opened=False)
     assert taken
     assert HudiTable.open(path).read(["id", "v"]).to_arrow().to_pylist() == [{"id": "a", "v": 1}]
     assert HudiTable.open(path).verify() == []
@@ -387,5 +387,5 @@ def test_a_first_write_that_cannot_begin_leaves_no_table(
 
     monkeypatch.setattr(operation, "begin_transaction", fail)
     with pytest.raises(LockError):
-        write(storage, "upsert", pa.table({"id": ["a"], "v": [1]}), options)
+        write(storage, "upsert", pa.table({"id": ["a"], "v": [1]}), options, opened=False)
     assert storage.list("") == []

@@ -141,6 +141,7 @@ def execute(
     options: Mapping[str, str],
     *,
     mode: str = APPEND,
+    opened: bool = False,
     validators: Sequence[Validator] = (),
     rules: Mapping[str, str | pc.Expression] | None = None,
     read_from: ReadRows | None = None,
@@ -155,13 +156,12 @@ def execute(
         engine: evaluates `data` and runs the workers.
         data: what the engine takes; None only for `delete_partition` with partitions given.
         options: Apache Hudi's write options.
-        mode: append, overwrite, ignore or errorifexists.
+        mode: append, overwrite, ignore or errorifexists.  opened: as of `plan_write`.
         validators: functions that are asked before the commit, see `hudi_timeline.validation.precommit`.
         rules: conditions of rows by name, see `hudi_timeline.validation.row_rules`; those of the options count too.
         read_from: the rows of the table that `data` was made of: where it has changed when the write begins, or they
             have when it commits, it is a WriteConflictError with `details["read_again"]`.
-        dry_run: write nothing; the result says what the write would do.  Validators, which see written files, are not
-            asked.
+        dry_run: write nothing; the result says what it would do.  Validators, which see written files, are not asked.
         lost: how many tries of this write have lost to others.
         precedence: that it has since before its rows were read.
         first: one for all tries of this write; it keeps what the first one has found.
@@ -183,7 +183,7 @@ def execute(
             refuse_random_rings(plan)
             checks.understood(engine, plan.schema, populate_meta_fields=not plan.virtual)
 
-        plan = first_plan(engine, storage, data, config, mode)
+        plan = first_plan(engine, storage, data, config, mode, opened=opened)
         if plan is not None:
             aside = QuarantineWriter.of(plan, engine)
             understood(plan)
@@ -221,8 +221,9 @@ def execute(
 
 
 def check(
-    engine: Engine[Any, Any], storage: Storage, data: Any, options: Mapping[str, str], *, mode: str = APPEND
-) -> tuple[SchemaChange, ...]:
+    engine: Engine[Any, Any], storage: Storage, data: Any, options: Mapping[str, str], *, mode: str = APPEND,
+    opened: bool = False,
+) -> tuple[SchemaChange, ...]:  # fmt: skip
     """Raise the errors of `execute` that need no rows.
 
     Args:
@@ -232,7 +233,7 @@ def check(
         What the write would change in the table's schema.
     """
     config = parse_write_options(options)
-    plan = first_plan(engine, storage, data, config, mode)
+    plan = first_plan(engine, storage, data, config, mode, opened=opened)
     if plan is None:
         return ()
     Checks.of(config).understood(engine, plan.schema, populate_meta_fields=not plan.virtual)

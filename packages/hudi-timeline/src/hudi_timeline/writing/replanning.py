@@ -59,19 +59,19 @@ _LOOKS = 5
 
 
 def first_plan(
-    engine: Engine[Any, Any], storage: Storage, data: Any, config: WriteConfig, mode: str
-) -> Plan | None:
+    engine: Engine[Any, Any], storage: Storage, data: Any, config: WriteConfig, mode: str, *, opened: bool = False
+) -> Plan | None:  # fmt: skip
     """Plan of a write before it begins; arguments and errors as of `plan_write`.
 
     Without the lock commits may be archived or rolled back while it reads them: it is made again then.
     """
     for _ in range(_LOOKS - 1):
         try:
-            return plan_write(engine, storage, data, config, mode)
+            return plan_write(engine, storage, data, config, mode, opened=opened)
         except MissingFileError as e:
             if not _is_gone(storage, e):
                 raise
-    return plan_write(engine, storage, data, config, mode)
+    return plan_write(engine, storage, data, config, mode, opened=opened)
 
 
 def _is_gone(storage: Storage, error: MissingFileError) -> bool:

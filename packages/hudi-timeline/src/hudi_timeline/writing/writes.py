@@ -54,6 +54,7 @@ def write(
     commits: CommitCache | None = None,
     *,
     mode: str = APPEND,
+    opened: bool = True,
     dry_run: bool = False,
 ) -> CommitResult:
     """One write operation on rows, `_prepped` forms included.
@@ -63,6 +64,7 @@ def write(
         data: rows in any form; None only for `delete_partition`.
         commits: what was read of the table's commits before.
         mode: Apache Hudi's save mode.
+        opened: the table was opened before; where it is gone, none is made.  Else a first write makes it.
         dry_run: nothing is written; the result says what would be.
     """
     options = _of_operation(options, operation)
@@ -74,8 +76,8 @@ def write(
 
     def one_try(lost: int) -> CommitResult:
         return execute(
-            LocalEngine(guessed=guessed), storage, rows, options, mode=mode, validators=validators, rules=rules,
-            dry_run=dry_run, lost=lost, first=first,
+            LocalEngine(guessed=guessed), storage, rows, options, mode=mode, opened=opened, validators=validators,
+            rules=rules, dry_run=dry_run, lost=lost, first=first,
         )  # fmt: skip
 
     # A stream that is not held is read once.
@@ -122,7 +124,7 @@ def schema_changes(
     """Schema changes of a write of this data, without writing."""
     rows = as_reader(data, lambda: _known_schema(storage, commits))
     engine = LocalEngine(guessed=types_are_guessed(data))
-    return check(engine, storage, rows, {**options, OPERATION: operation})
+    return check(engine, storage, rows, {**options, OPERATION: operation}, opened=True)
 
 
 def delete_partitions(

@@ -55,7 +55,7 @@ def test_a_table_without_a_name_is_an_error_of_options_and_leaves_nothing(tmp_pa
     pq.write_table(rows, tmp_path / "rows.parquet")
     key = {"hoodie.datasource.write.recordkey.field": "id"}
     for make in (
-        lambda: writes.write(open_storage(str(tmp_path / "t")), "upsert", rows, key),
+        lambda: writes.write(open_storage(str(tmp_path / "t")), "upsert", rows, key, opened=False),
         lambda: import_parquet(str(tmp_path / "rows.parquet"), str(tmp_path / "t"), key),
     ):
         with pytest.raises(OptionError, match="has no name") as e:

@@ -134,11 +134,15 @@ class Plan:
 
 
 def plan_write(
-    engine: Engine[Any, Any], storage: Storage, data: Any, config: WriteConfig, mode: str
-) -> Plan | None:
-    """The plan; None where mode "ignore" keeps a table."""
+    engine: Engine[Any, Any], storage: Storage, data: Any, config: WriteConfig, mode: str, *, opened: bool = False
+) -> Plan | None:  # fmt: skip
+    """The plan; None where mode "ignore" keeps a table.
+
+    Args:
+        opened: the table was opened before; where it is gone, none is made.
+    """
     mode = mode_of(mode)
-    table = _existing(storage, config.transaction)
+    table = _existing(storage, config.transaction, opened=opened)
     if table is not None and mode == ERROR:
         raise TableExistsError(
             "a table is already there", table=storage.uri,
@@ -165,16 +169,21 @@ def mode_of(mode: str) -> str:
     return known
 
 
-def _existing(storage: Storage, options: TransactionConfig) -> TableConfig | None:
+def _existing(storage: Storage, options: TransactionConfig, *, opened: bool) -> TableConfig | None:
     """The table at the path; None where there is nothing.
 
-    Raises NotAHudiTableError: there is something, but no table.
+    Raises NotAHudiTableError: there is something, but no table; or there is no table that was opened.
     """
     try:
         return table_config.load(storage)
     except NotAHudiTableError as e:
         if e.details.get("overwritten") and overwrite.finish(storage, options):
             return table_config.load(storage)
+        if opened:
+            raise NotAHudiTableError(
+                "the table is not there any more, it was deleted or moved since it was opened", table=storage.uri,
+                remedy="put its folder back, open it where it is now, or create a new table; nothing was written.",
+            ) from None  # fmt: skip
         beside = (e.name for e in storage.list("") if not e.name.startswith(".hoodie"))
         foreign = sorted(beside, key=feature_gate.shown_first)
         if foreign:
