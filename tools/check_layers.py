@@ -3,10 +3,10 @@
     hudi_format <- hudi_index <- hudi_timeline <- hudi_spark, and pyspark only in the last.
 
 Read from the sources, so that Cython modules and indented imports count too.  Also: how many modules a room holds, that
-a module has one subject and is no sliver, that `__init__.py` holds names only, that a name tells one module from
-another, that a module has its test at the mirrored place, that an option is declared once, and that READMEs and
-examples import the roots of packages only.  What is left out stands below, or in tested_elsewhere.toml, each with its
-reason.
+a module has one subject and is no sliver, that `__init__.py` holds names only, that a name tells one module, and one
+class, from another, that a module has its test at the mirrored place, that an option is declared once, and that READMEs
+and examples import the roots of packages only.  What is left out stands below, or in tested_elsewhere.toml, each with
+its reason.
 """
 
 from __future__ import annotations
@@ -294,6 +294,20 @@ def _of_size(path: Path, lines: int) -> Iterator[str]:
         yield f"{name}: {lines} lines; it needs no reason in SMALL any more"
 
 
+def of_classes(root: Path) -> Iterator[str]:
+    """Names of classes, each of which stands for one thing in all packages."""
+    homes: dict[str, list[str]] = {}
+    for package in ORDER:
+        for path in modules(root, package):
+            if path.suffix == ".py":
+                for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                    if isinstance(node, ast.ClassDef):
+                        homes.setdefault(node.name, []).append(str(path.relative_to(root)))
+    for name, paths in homes.items():
+        if len(paths) > 1:
+            yield f"{paths[1]}: {name} is the name of a class of {paths[0]} too"
+
+
 # Such a comparison is a property of `TableVersion`, with a name that says what depends on it.
 VERSION_NUMBER = re.compile(
     r"\bconfig\.version(?:\.layout)? *(?:[<>]=?|[=!]=|in\b) *[\d(]|\blayout_version\b"
@@ -456,6 +470,7 @@ def violations(root: Path) -> list[str]:
         *between_packages(root),
         *between_rooms(root),
         *of_modules(root),
+        *of_classes(root),
         *of_versions(root),
         *of_documents(root),
         *of_calls(root),

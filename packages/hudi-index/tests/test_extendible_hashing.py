@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hudi_format.errors import UnsupportedError
 from hudi_index.bucket import BucketIndex, new_bucket_file_id
-from hudi_index.extendible_hashing import DEEPEST, Bucket, ExtendibleBucketIndex, HashingDirectory
+from hudi_index.extendible_hashing import DEEPEST, DirectoryBucket, ExtendibleBucketIndex, HashingDirectory
 
 KEYS = pa.array([f"k{n}" for n in range(400)])
 FIELDS = ("id",)
@@ -124,7 +124,7 @@ def test_a_file_that_is_no_directory_is_refused(content, why):
 def test_a_split_beyond_what_a_file_id_has_digits_for_is_refused():
     whole = HashingDirectory.initial("p", 1)
     with pytest.raises(ValueError, match="at most"):
-        whole.children(Bucket(0, 0), DEEPEST + 1)
+        whole.children(DirectoryBucket(0, 0), DEEPEST + 1)
     with pytest.raises(ValueError, match="cannot be split"):
         whole.split("1", {1: 1})
     with pytest.raises(ValueError, match="no twin"):

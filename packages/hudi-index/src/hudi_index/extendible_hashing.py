@@ -33,7 +33,7 @@ DEEPEST = 26
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
+class DirectoryBucket:
     """The keys whose hash has the remainder `number` by `num_buckets * 2 ** depth`."""
 
     number: int
@@ -54,14 +54,14 @@ class HashingDirectory:
     instant: str
     num_buckets: int
     seq_no: int
-    buckets: tuple[Bucket, ...]
+    buckets: tuple[DirectoryBucket, ...]
 
     folder: ClassVar[str] = "extendible_hashing_metadata"
 
     @classmethod
     def initial(cls, partition: str, num_buckets: int) -> HashingDirectory:
         """Directory of a partition that nothing was split in."""
-        return cls(partition, "", num_buckets, 0, tuple(Bucket(n, 0) for n in range(num_buckets)))
+        return cls(partition, "", num_buckets, 0, tuple(DirectoryBucket(n, 0) for n in range(num_buckets)))
 
     @classmethod
     def parse(cls, content: bytes, partition: str) -> HashingDirectory:
@@ -134,7 +134,7 @@ class HashingDirectory:
         buckets = tuple(sorted(out.values(), key=lambda b: b.number))
         return replace(self, instant=instant, seq_no=self.seq_no + 1, buckets=buckets)
 
-    def children(self, bucket: Bucket, levels: int) -> tuple[Bucket, ...]:
+    def children(self, bucket: DirectoryBucket, levels: int) -> tuple[DirectoryBucket, ...]:
         """Buckets that one becomes.
 
         Raises:
@@ -143,7 +143,7 @@ class HashingDirectory:
         step, depth = self.num_buckets << bucket.depth, bucket.depth + levels
         if depth > DEEPEST or self.num_buckets << depth > MOST_BUCKETS + 1:
             raise ValueError(f"a partition has at most {MOST_BUCKETS + 1:,} buckets")
-        return tuple(Bucket(bucket.number + step * n, depth) for n in range(1 << levels))
+        return tuple(DirectoryBucket(bucket.number + step * n, depth) for n in range(1 << levels))
 
     def merged(self, instant: str, numbers: Iterable[int]) -> HashingDirectory:
         """The directory after merges of buckets with their twins.
@@ -160,7 +160,7 @@ class HashingDirectory:
             if pair is None or number not in out:
                 raise ValueError(f"bucket {number} has no twin to be merged with")
             del out[pair[1]]
-            out[number] = Bucket(number, out[number].depth - 1)
+            out[number] = DirectoryBucket(number, out[number].depth - 1)
         buckets = tuple(sorted(out.values(), key=lambda b: b.number))
         return replace(self, instant=instant, seq_no=self.seq_no + 1, buckets=buckets)
 
@@ -176,14 +176,14 @@ class HashingDirectory:
         return pair if all(depths.get(n) == depth for n in pair) else None
 
 
-def _bucket(given: object) -> Bucket:
+def _bucket(given: object) -> DirectoryBucket:
     number, depth = (given.get("number"), given.get("depth")) if isinstance(given, dict) else (None, None)
     if not is_whole(number) or not is_whole(depth) or number > MOST_BUCKETS or depth > DEEPEST:
         raise ValueError(f"{given!r} is no bucket")
-    return Bucket(number, depth)
+    return DirectoryBucket(number, depth)
 
 
-def _check_cover(num_buckets: int, buckets: Sequence[Bucket]) -> None:
+def _check_cover(num_buckets: int, buckets: Sequence[DirectoryBucket]) -> None:
     """Raise ValueError unless each hash belongs to exactly one bucket."""
     covered = dict.fromkeys(range(num_buckets), 0) if num_buckets <= len(buckets) else {}
     taken = {(b.number, b.depth) for b in buckets}
@@ -252,4 +252,4 @@ class ExtendibleBucketIndex(PartitionedBucketIndex[HashingDirectory]):
         )  # fmt: skip
 
 
-__all__ = ["DEEPEST", "Bucket", "ExtendibleBucketIndex", "HashingDirectory"]
+__all__ = ["DEEPEST", "DirectoryBucket", "ExtendibleBucketIndex", "HashingDirectory"]

@@ -20,7 +20,7 @@ from hudi_format.parquet.footer import BLOOM_FILTER, BLOOM_TYPE, MAX_KEY, MIN_KE
 from hudi_format.storage.protocol import Storage
 from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table.records import bloom_filters, schema_of
-from hudi_index.metadata_table.slice_records import OpenedSlices, Wanted
+from hudi_index.metadata_table.slice_records import OpenedSlices, WantedRecords
 
 # Of a shard of bloom filters: 600 of the default size.
 _HELD_LOG_BYTES = 256 << 20
@@ -79,7 +79,7 @@ class OpenedFooters:
             if self._opened is None:
                 schema = schema_of(k.BLOOM_FILTERS)
                 self._opened = OpenedSlices(own.storage, own.scope, schema, log_bytes=_HELD_LOG_BYTES)
-            records = self._opened.records(own.slices[shard], Wanted(keys=(key,)))
+            records = self._opened.records(own.slices[shard], WantedRecords(keys=(key,)))
         for found in bloom_filters(records):
             if not found.is_deleted and found.text:
                 code = memoryview(found.type_code.encode())

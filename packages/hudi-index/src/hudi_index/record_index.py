@@ -32,7 +32,7 @@ from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_format.storage.protocol import Storage
 from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table.records import LOCATION, file_id_of, schema_of
-from hudi_index.metadata_table.slice_records import OpenedSlices, Wanted, read_slices
+from hudi_index.metadata_table.slice_records import OpenedSlices, WantedRecords, read_slices
 
 Group = tuple[str, str]
 """Partition path and file id."""
@@ -127,12 +127,12 @@ class RecordIndex:
     def shards(self, keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
         return k.shards(keys, len(self.slices))
 
-    def wanted(self, keys: pa.Array | pa.ChunkedArray) -> list[tuple[FileSlice, Wanted]]:
+    def wanted(self, keys: pa.Array | pa.ChunkedArray) -> list[tuple[FileSlice, WantedRecords]]:
         """Slices that keys may be in, and the keys of each."""
         distinct = k.sorted_keys(keys)
         shards = self.shards(distinct)
         return [
-            (self.slices[n], Wanted(keys=distinct.filter(pa.array(shards == n))))
+            (self.slices[n], WantedRecords(keys=distinct.filter(pa.array(shards == n))))
             for n in np.unique(shards).tolist()
         ]
 

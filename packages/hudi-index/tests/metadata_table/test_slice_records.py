@@ -15,7 +15,7 @@ from hudi_index.metadata_table.encoding import base_file_of, hfile_of
 from hudi_index.metadata_table.index_records import location_records
 from hudi_index.metadata_table.keys import RECORD_INDEX
 from hudi_index.metadata_table.records import schema_of
-from hudi_index.metadata_table.slice_records import Wanted, _merged, read_records
+from hudi_index.metadata_table.slice_records import WantedRecords, _merged, read_records
 
 KEYS = [f"k{n:05d}" for n in range(5000)]
 NAME = "record-index-0000-0_0-0-0_20260101000000000.hfile"
@@ -32,7 +32,7 @@ def _slice(folder, content):
 
 
 def _found(storage, part, keys, *, is_rare):
-    wanted = Wanted(keys=keys, is_rare=is_rare)
+    wanted = WantedRecords(keys=keys, is_rare=is_rare)
     records = read_records(storage, part, BlockScope(), schema_of(RECORD_INDEX), wanted)
     return records.column("key").to_pylist()
 

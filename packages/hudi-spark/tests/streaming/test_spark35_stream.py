@@ -8,7 +8,7 @@ import pytest
 from hudi_format.errors import InvalidOptionError, UnsupportedError
 from hudi_format.storage.open import open_storage
 from hudi_spark.streaming.offset_files import ERROR
-from hudi_spark.streaming.spark35_stream import Follower, load_stream
+from hudi_spark.streaming.spark35_stream import StreamFollower, load_stream
 from hudi_spark.streaming.table_stream import START
 from hudi_timeline import HudiTable
 from hudi_timeline.options.read_options import POLL_SECONDS
@@ -38,7 +38,7 @@ def steps(folder):
 
 
 def test_a_query_finds_no_steps_of_an_earlier_one(tmp_path):
-    follower = Follower(Stream("1", "2", "3"), "abcdefabcdef", str(tmp_path), poll_s=60)
+    follower = StreamFollower(Stream("1", "2", "3"), "abcdefabcdef", str(tmp_path), poll_s=60)
     for last in ("1", "2", "3"):
         follower.begin(None)
         follower.step()
@@ -49,7 +49,7 @@ def test_a_query_finds_no_steps_of_an_earlier_one(tmp_path):
 
 
 def test_a_frame_has_one_query_at_a_time(tmp_path):
-    follower = Follower(Stream("1"), "abcdefabcdef", str(tmp_path), poll_s=0.001)
+    follower = StreamFollower(Stream("1"), "abcdefabcdef", str(tmp_path), poll_s=0.001)
     follower.begin(None)
     query = Query()
     follower.follow(query)
@@ -66,7 +66,7 @@ def test_an_error_that_nobody_expects_fails_the_query_and_does_not_stall_it(tmp_
     seen = []
     monkeypatch.setattr(threading, "excepthook", lambda given: seen.append(given.exc_value))
     before = set(threading.enumerate())
-    Follower(Stream(), "x", str(tmp_path), poll_s=0.001, last="1").follow(Query())
+    StreamFollower(Stream(), "x", str(tmp_path), poll_s=0.001, last="1").follow(Query())
     for thread in set(threading.enumerate()) - before:
         thread.join(300)
     texts = [open_storage(str(tmp_path)).read(f.name) for f in tmp_path.iterdir()]

@@ -6,7 +6,7 @@ import re
 import pyarrow as pa
 import pytest
 
-from hudi_timeline.keys.key_traces import Needles, Wanted, _length
+from hudi_timeline.keys.key_traces import Needles, TracedKeys, _length
 
 LETTERS = 'ab-_.:" \x00é中'
 
@@ -30,7 +30,7 @@ def test_all_keys_at_once_are_found_where_each_is_by_itself(seed):
     keys = sorted({*texts(rng, 60, 9), "", "abab", "a", "-ab-", "é中"})
     parts = [*rng.choices(keys, k=20), *texts(rng, 20, 6), *(f'"{k}"' for k in rng.choices(keys, k=5))]
     data = "".join(part + rng.choice(["", " ", "a", "-", '"', "."]) for part in parts).encode()
-    wanted = Wanted(pa.array(keys), None)
+    wanted = TracedKeys(pa.array(keys), None)
     assert wanted.in_text(data) == [k for k in keys if by_itself(k, data)]
     assert wanted.in_text(memoryview(data)) == wanted.in_text(data)
     assert wanted.in_text(b"") == []
@@ -51,7 +51,7 @@ def test_keys_in_records_stand_with_their_length_in_one_of_them(seed):
     ]
     torn = measured(keys[0])
     values += [None, b"", torn[:3], torn[3:]]  # begins in one record and ends in the next
-    wanted = Wanted(pa.array(keys), None)
+    wanted = TracedKeys(pa.array(keys), None)
     whole = pa.array([b"left out", *values], pa.binary())
     forms = [
         pa.chunked_array([values[:4], values[4:]], pa.binary()),

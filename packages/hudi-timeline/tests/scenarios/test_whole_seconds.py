@@ -6,7 +6,7 @@ import pytest
 from hudi_timeline import HudiTable
 from hudi_timeline.reading.stability import settled
 from hudi_timeline.testing import MemoryStorage
-from hudi_timeline.testing.memory_storage import _Files
+from hudi_timeline.testing.memory_storage import _MemoryFiles
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
 OCC = {
@@ -22,9 +22,9 @@ class Store:
 
     def __init__(self, monkeypatch):
         self.second, self.meanwhile, self.waited = ONE, [], 0
-        put = _Files.put
+        put = _MemoryFiles.put
         monkeypatch.setattr(
-            _Files,
+            _MemoryFiles,
             "put",
             lambda files, path, data, at, *, only: put(files, path, data, self.second, only=only),
         )

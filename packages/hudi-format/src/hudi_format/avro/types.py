@@ -93,13 +93,13 @@ def parse(schema: str | Mapping[str, Json]) -> AvroType:
         CorruptFileError: no Avro schema, or not that of a record.
     """
     root = record_node(schema_json(schema) if isinstance(schema, str) else schema)
-    parser = _Parser()
+    parser = _SchemaParser()
     found = parser.type(root, "", "", 0)
     _measure(parser.all)
     return found
 
 
-class _Parser:
+class _SchemaParser:
     def __init__(self) -> None:
         self._named: dict[str, AvroType] = {}
         self.all: list[AvroType] = []

@@ -63,7 +63,7 @@ def read_table(
         MissingColumnError: a column of `columns` or `filter` that is neither in the file nor in `schema`.
         SchemaError: the file's types do not fit `schema`.
     """
-    with _File(storage, path, schema, dictionary_columns) as file:
+    with _OpenedFile(storage, path, schema, dictionary_columns) as file:
         wanted = file.wanted(columns)
         if filter is None:
             return file.finish(file.read(None, wanted, use_threads), wanted)
@@ -104,7 +104,7 @@ def iter_batches(
     Raises:
         as `read_table`, while iterating.
     """
-    with _File(storage, path, schema, nested_digits=nested_digits) as file:
+    with _OpenedFile(storage, path, schema, nested_digits=nested_digits) as file:
         wanted = file.wanted(columns)
         groups = range(file.num_row_groups) if row_groups is None else row_groups
         if filter is not None:
@@ -128,7 +128,7 @@ def iter_row_groups(
     dictionary_columns: Sequence[str] = (),
 ) -> Iterator[pa.Table]:
     """A base file by row group; arguments and errors as of `read_table`."""
-    with _File(storage, path, schema, dictionary_columns) as file:
+    with _OpenedFile(storage, path, schema, dictionary_columns) as file:
         wanted = file.wanted(columns)
         for group in range(file.num_row_groups):
             yield file.finish(file.read(group, wanted, False), wanted)
@@ -167,7 +167,7 @@ def read_keys(
         MissingFileError, CorruptFileError, UnsupportedError, StorageError: as `open_parquet`; a file
             without that column counts as corrupt.
     """
-    with _File(storage, path, None, size=size) as file:
+    with _OpenedFile(storage, path, None, size=size) as file:
         if virtual is not None:
             roots = list(dict.fromkeys(name.partition(".")[0] for name in virtual.key_fields))
             return pa.chunked_array([record_keys(file.read(None, roots, False), virtual)])
@@ -200,7 +200,7 @@ def wrong_rows(found: int, wanted: int) -> ValueError:
     return ValueError(f"its footer says {wanted} rows, but it has {found}")
 
 
-class _File:
+class _OpenedFile:
     """An open base file, and the schema it is read in; a context manager."""
 
     def __init__(
@@ -366,7 +366,7 @@ class _File:
             raise e.at(table=self._storage.uri, file=self._path) from None
 
 
-class Pieces(_File):
+class Pieces(_OpenedFile):
     """Base file to rewrite: its footer, and its rows in order, in pieces.
 
     Small row groups come whole, larger ones in pieces of about `most_bytes`.

@@ -287,7 +287,7 @@ def _type(kind: pa.DataType, place: ColumnLocation, logged: bool, *, stored: boo
     return kind
 
 
-class _Named:
+class _RetypedMemory:
     """An array's memory under another type of the same layout."""
 
     def __init__(self, array: pa.Array, kind: pa.DataType) -> None:
@@ -300,8 +300,8 @@ class _Named:
 def _relabeled(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
     """The column with other inner field names; nothing is copied."""
     if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([pa.array(_Named(c, kind)) for c in column.chunks], kind)
-    return pa.array(_Named(column, kind))
+        return pa.chunked_array([pa.array(_RetypedMemory(c, kind)) for c in column.chunks], kind)
+    return pa.array(_RetypedMemory(column, kind))
 
 
 def reading(wanted: SchemaVersion, stored: SchemaVersion) -> Reading | None:

@@ -83,7 +83,7 @@ def with_unions_of(text: str, former: str) -> str:
     if not wanted:
         return text
     now, before = from_avro(text), from_avro(former)
-    taken = {f["name"]: f for f in _Named(loads(former)).fields(wanted)}
+    taken = {f["name"]: f for f in _NamedTypes(loads(former)).fields(wanted)}
     for n, field in enumerate(made["fields"]):
         name = field["name"]
         if name not in unions:
@@ -116,10 +116,10 @@ def schema_of_unions(text: str) -> str:
     if not names:
         return ""
     root = loads(text)
-    return json.dumps({"type": "record", "name": "unions", "fields": _Named(root).fields(names)})
+    return json.dumps({"type": "record", "name": "unions", "fields": _NamedTypes(root).fields(names)})
 
 
-class _Named:
+class _NamedTypes:
     """A record's named types; each is defined with its full name where it first comes up, and named after that."""
 
     def __init__(self, root: Mapping[str, Json]) -> None:

@@ -31,7 +31,7 @@ from hudi_index.metadata_table.merger import FILES, STATS, combine_files, combin
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedRecords:
     """Choice of records: of `keys`, of keys that begin with one of `prefixes`, or all.
 
     Attributes:
@@ -74,7 +74,7 @@ def _screened(file: HFileReader, keys: Sequence[str] | pa.Array) -> Sequence[str
     return given.filter(parse_filter(text.decode("ascii", "replace"), code).might_contain(given))
 
 
-ALL = Wanted()
+ALL = WantedRecords()
 _SCREENED = 8
 """Keys from which on a filter is read for them, which is as long as some blocks."""
 HELD_LOG_BYTES = 16 << 20
@@ -88,7 +88,7 @@ class _Decoders:
         self.schema = schema
         self._known: dict[str, Decoder] = {}
 
-    def records(self, file: HFileReader, wanted: Wanted, *, agree: bool) -> Iterator[pa.RecordBatch]:
+    def records(self, file: HFileReader, wanted: WantedRecords, *, agree: bool) -> Iterator[pa.RecordBatch]:
         """The wanted records of an HFile; `agree` is `decode_entries`' `keys_agree`."""
         for entries in wanted.of(file):
             if entries.num_rows:
@@ -104,7 +104,7 @@ class _Decoders:
 
 
 def read_records(
-    storage: Storage, file_slice: FileSlice, scope: BlockScope, schema: pa.Schema, wanted: Wanted = ALL
+    storage: Storage, file_slice: FileSlice, scope: BlockScope, schema: pa.Schema, wanted: WantedRecords = ALL
 ) -> pa.RecordBatch:
     """Records of a file slice of the metadata table, one per key, in the order of the keys.
 
@@ -123,7 +123,7 @@ def read_records(
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _SlicePart:
     """HFile of a slice, or keys that a block deletes.
 
     Attributes:
@@ -136,7 +136,9 @@ class _Part:
     deleted: pa.Array | None = None
 
 
-def _read(files: Iterable[_Part], storage: Storage, decoders: _Decoders, wanted: Wanted) -> pa.RecordBatch:
+def _read(
+    files: Iterable[_SlicePart], storage: Storage, decoders: _Decoders, wanted: WantedRecords
+) -> pa.RecordBatch:
     parts: list[pa.RecordBatch] = []
     gone: list[tuple[int, pa.Array]] = []  # how many parts came before the delete
     try:
@@ -153,14 +155,14 @@ def _read(files: Iterable[_Part], storage: Storage, decoders: _Decoders, wanted:
     return _merged(parts, gone, decoders.schema)
 
 
-def _parts(storage: Storage, file_slice: FileSlice, scope: BlockScope) -> Iterator[_Part]:
+def _parts(storage: Storage, file_slice: FileSlice, scope: BlockScope) -> Iterator[_SlicePart]:
     """HFiles and deletes of a slice, in the order in which they were written."""
     base = file_slice.base_file
     if base is not None:
         if not base.path.endswith(".hfile"):
             raise UnsupportedError("the metadata table has a base file that is no HFile", file=base.path)
         try:
-            yield _Part(base.path, "", HFileReader.open(storage, base.path))
+            yield _SlicePart(base.path, "", HFileReader.open(storage, base.path))
         except CorruptFileError as e:
             raise e.at(file=base.path) from e.__cause__
     if not file_slice.log_files:
@@ -169,7 +171,7 @@ def _parts(storage: Storage, file_slice: FileSlice, scope: BlockScope) -> Iterat
         for block in log.blocks:
             content = log.content(block)
             if block.type is BlockType.DELETE:
-                yield _Part(block.file, block.instant, None, read_deletes(block, content).keys)
+                yield _SlicePart(block.file, block.instant, None, read_deletes(block, content).keys)
                 continue
             if block.type is not BlockType.HFILE_DATA:
                 raise UnsupportedError(
@@ -177,7 +179,7 @@ def _parts(storage: Storage, file_slice: FileSlice, scope: BlockScope) -> Iterat
                 )
             data = memoryview(content).cast("B")
             file = HFileReader.from_buffer(data, path=block.file, offset=block.content_offset)
-            yield _Part(block.file, block.instant, file)
+            yield _SlicePart(block.file, block.instant, file)
 
 
 class OpenedSlices:
@@ -199,11 +201,11 @@ class OpenedSlices:
         self._scope = scope
         self._decoders = _Decoders(schema)
         self._log_bytes = log_bytes
-        self._held: dict[FileSlice, tuple[_Part, ...]] = {}
+        self._held: dict[FileSlice, tuple[_SlicePart, ...]] = {}
 
-    def records(self, file_slice: FileSlice, wanted: Wanted) -> pa.RecordBatch:
+    def records(self, file_slice: FileSlice, wanted: WantedRecords) -> pa.RecordBatch:
         """Records of a slice; arguments and errors as of `read_records`."""
-        parts: Iterable[_Part] | None = self._held.get(file_slice)
+        parts: Iterable[_SlicePart] | None = self._held.get(file_slice)
         if parts is None:
             parts = _parts(self._storage, file_slice, self._scope)
             if file_slice.log_bytes <= self._log_bytes:
@@ -268,7 +270,7 @@ def _once(rows: pa.RecordBatch, keys: pa.Array) -> pa.RecordBatch:
 
 def read_slices(
     storage: Storage,
-    slices: Iterable[tuple[FileSlice, Wanted]],
+    slices: Iterable[tuple[FileSlice, WantedRecords]],
     scope: BlockScope,
     schema: pa.Schema,
 ) -> pa.Table:

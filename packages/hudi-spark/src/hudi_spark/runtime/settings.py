@@ -12,13 +12,13 @@ from pyspark.sql import SparkSession
 
 
 @dataclass
-class _Held:
+class _HeldSetting:
     before: str | None
     users: int = 0
 
 
 _lock = threading.Lock()
-_held: dict[tuple[int, str], _Held] = {}
+_held: dict[tuple[int, str], _HeldSetting] = {}
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
     with _lock:
         held = _held.get(place)
         if held is None:
-            held = _held[place] = _Held(spark.conf.get(name, None))
+            held = _held[place] = _HeldSetting(spark.conf.get(name, None))
             spark.conf.set(name, value)
         held.users += 1
     try:

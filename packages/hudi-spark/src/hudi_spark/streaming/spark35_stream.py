@@ -89,7 +89,7 @@ class ReadPlanned:
 
 
 @dataclass
-class Follower:
+class StreamFollower:
     """A loaded stream and its folder of offset files, which one query at a time reads."""
 
     stream: TableStream
@@ -182,7 +182,7 @@ class Follower:
         create(self.folder, OffsetFile(self.id, f"{self.last}0", self.last).name, str(error) or repr(error))
 
 
-_followers: dict[str, Follower] = {}
+_followers: dict[str, StreamFollower] = {}
 _lock = threading.Lock()
 
 
@@ -208,7 +208,7 @@ def load_stream(
     id = stream_id(stream.open().uri, config.incremental_format)
     folder = _folder(spark, config.stream_folder)
     with _lock:
-        _followers[folder] = Follower(stream, id, folder, config.poll_seconds or POLL_SECONDS)
+        _followers[folder] = StreamFollower(stream, id, folder, config.poll_seconds or POLL_SECONDS)
     marks = (
         spark.readStream.format("text")
         .option("maxFileAge", "3650d")
@@ -264,7 +264,7 @@ def following(
     return query
 
 
-def _of(frame: DataFrame) -> list[Follower]:
+def _of(frame: DataFrame) -> list[StreamFollower]:
     """Followers of a frame's streams, by the folders in its plan."""
     with _lock:
         known = list(_followers.values())

@@ -26,7 +26,7 @@ from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slices import newest_slices, pending_compactions
 from hudi_timeline.file_system_view.outlived_snapshot import looked_again
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, open_snapshot
-from hudi_timeline.keys.key_traces import CHANGE, KEY_RANGE, Trace, Wanted, traces
+from hudi_timeline.keys.key_traces import CHANGE, KEY_RANGE, Trace, TracedKeys, traces
 from hudi_timeline.options.file_options import BLOOM_TYPE
 from hudi_timeline.options.service_options import (
     CLEAN_INCREMENTAL,
@@ -153,7 +153,7 @@ def _report(
             table=storage.uri,
             remedy="give the keys of the records to erase.",
         )
-    wanted = Wanted(given, spec)
+    wanted = TracedKeys(given, spec)
     found, files = _looked_at(storage, wanted)
     states = _States(snapshot)
     rows = [_row(t, states.of(path), path, states.savepoints(path)) for path, t in found]
@@ -197,7 +197,7 @@ def _row(trace: Trace, state: str, path: str, savepoints: Sequence[str]) -> dict
             "instant": trace.instant, "savepoints": list(savepoints)}  # fmt: skip
 
 
-def _looked_at(storage: Storage, wanted: Wanted) -> tuple[list[tuple[str, Trace]], int]:
+def _looked_at(storage: Storage, wanted: TracedKeys) -> tuple[list[tuple[str, Trace]], int]:
     """Traces in every file of a storage, and how many files there are."""
     paths = [
         join_path(folder, e.name)

@@ -50,7 +50,7 @@ class Trace:
     instant: str | None = None
 
 
-class Wanted:
+class TracedKeys:
     """Keys to look for, and how rows without meta columns make theirs."""
 
     def __init__(self, keys: pa.Array, spec: KeySpec | None) -> None:
@@ -153,7 +153,7 @@ def _length(size: int) -> bytes:
     return bytes([*out, left])
 
 
-def traces(storage: Storage, path: str, wanted: Wanted) -> Iterator[Trace]:
+def traces(storage: Storage, path: str, wanted: TracedKeys) -> Iterator[Trace]:
     """Traces of keys in a file.
 
     Raises:
@@ -208,7 +208,7 @@ def _unreadable(storage: Storage, path: str, reason: str) -> CorruptFileError:
     )  # fmt: skip
 
 
-def _parquet(file: pq.ParquetFile, wanted: Wanted) -> Iterator[Trace]:
+def _parquet(file: pq.ParquetFile, wanted: TracedKeys) -> Iterator[Trace]:
     found: set[str] = set()
     for batch in file.iter_batches():
         found.update(wanted.in_rows(pa.Table.from_batches([batch])))
@@ -229,13 +229,13 @@ def _parquet(file: pq.ParquetFile, wanted: Wanted) -> Iterator[Trace]:
     yield from (Trace(k, VALUE) for k in sorted(texts))
 
 
-def _orc(file: orc.ORCFile, wanted: Wanted) -> Iterator[Trace]:
+def _orc(file: orc.ORCFile, wanted: TracedKeys) -> Iterator[Trace]:
     for stripe in range(file.nstripes):
         rows = pa.Table.from_batches([file.read_stripe(stripe)])
         yield from (Trace(k, ROW) for k in wanted.in_rows(rows))
 
 
-def _hfile(file: HFileReader, wanted: Wanted) -> Iterator[Trace]:
+def _hfile(file: HFileReader, wanted: TracedKeys) -> Iterator[Trace]:
     found: dict[str, set[str]] = {INDEX: set(), VALUE: set()}
     for batch in file.batches():
         rows = pa.Table.from_batches([batch])
@@ -247,7 +247,7 @@ def _hfile(file: HFileReader, wanted: Wanted) -> Iterator[Trace]:
     yield from (Trace(k, what) for what, keys in found.items() for k in sorted(keys))
 
 
-def _log(storage: Storage, path: str, wanted: Wanted) -> Iterator[Trace]:
+def _log(storage: Storage, path: str, wanted: TracedKeys) -> Iterator[Trace]:
     with LogFileReader.open(storage, path) as log:
         for block in log.blocks:
             found = list(
@@ -258,7 +258,7 @@ def _log(storage: Storage, path: str, wanted: Wanted) -> Iterator[Trace]:
             yield from (Trace(k, what, block.offset, block.instant or None) for k, what in found)
 
 
-def _block(block: LogBlock, content: pa.Buffer, wanted: Wanted) -> Sequence[tuple[str, str]]:
+def _block(block: LogBlock, content: pa.Buffer, wanted: TracedKeys) -> Sequence[tuple[str, str]]:
     if block.type in (BlockType.CORRUPT, BlockType.COMMAND):
         return []
     if block.type is BlockType.DELETE:
@@ -277,4 +277,4 @@ def _block(block: LogBlock, content: pa.Buffer, wanted: Wanted) -> Sequence[tupl
     return [(k, what) for k in sorted(found)]
 
 
-__all__ = ["Trace", "Wanted", "traces"]
+__all__ = ["Trace", "TracedKeys", "traces"]

@@ -30,7 +30,7 @@ from hudi_format.model import FileSlice
 from hudi_format.storage.protocol import Storage
 from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table.records import schema_of
-from hudi_index.metadata_table.slice_records import ALL, Wanted, read_slices
+from hudi_index.metadata_table.slice_records import ALL, WantedRecords, read_slices
 from hudi_timeline.file_system_view.file_slices import files_by_group, merged_slices, refuse_shortened
 from hudi_timeline.file_system_view.listing import list_partition_files
 from hudi_timeline.file_system_view.snapshot import TableSnapshot, open_snapshot
@@ -199,7 +199,7 @@ class MetadataTable:
         Reads the blocks of base files and logs that may hold them.
 
         Args:
-            is_rare: as of `Wanted`.
+            is_rare: as of `WantedRecords`.
 
         Returns:
             columns as `hudi_index.metadata_table.records.schema_of` says.
@@ -217,10 +217,10 @@ class MetadataTable:
                 hashed = k.sharded_part(wanted, by_value=self.by_value)
             shards = k.shards(hashed, len(slices))
             parts = [(slices[n], wanted.filter(pa.array(shards == n))) for n in np.unique(shards).tolist()]
-        chosen = [(s, Wanted(keys=own, is_rare=is_rare)) for s, own in parts if len(own)]
+        chosen = [(s, WantedRecords(keys=own, is_rare=is_rare)) for s, own in parts if len(own)]
         return self._read(partition, chosen)
 
-    def _read(self, partition: str, wanted: Iterable[tuple[FileSlice, Wanted]]) -> pa.Table:
+    def _read(self, partition: str, wanted: Iterable[tuple[FileSlice, WantedRecords]]) -> pa.Table:
         return read_slices(self.storage, wanted, self.scope, schema_of(partition))
 
     def by_prefix(self, partition: str, prefixes: Sequence[str]) -> pa.Table:
@@ -230,7 +230,7 @@ class MetadataTable:
         """
         if not prefixes:
             return schema_of(partition).empty_table()
-        wanted = Wanted(prefixes=tuple(prefixes))
+        wanted = WantedRecords(prefixes=tuple(prefixes))
         return self._read(partition, ((s, wanted) for s in self.slices(partition)))
 
     def scan(self, partition: str) -> pa.Table:

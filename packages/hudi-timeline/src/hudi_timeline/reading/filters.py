@@ -217,14 +217,14 @@ def conditions(text: str, schema: pa.Schema, make: Conditions[E]) -> list[E]:
         MissingColumnError: see `make_predicate`.
     """
     try:
-        return [node(False) for node in _Parser(text, schema, make).whole()]
+        return [node(False) for node in _FilterParser(text, schema, make).whole()]
     except RecursionError:
         raise InvalidOptionError(
             f"cannot read the filter {text[:40]!r}...: it is nested too deeply", remedy=_HELP, offset=0
         ) from None
 
 
-class _Parser(Generic[E]):
+class _FilterParser(Generic[E]):
     def __init__(self, text: str, schema: pa.Schema, make: Conditions[E]) -> None:
         self._make = make
         self._text = text

@@ -333,7 +333,7 @@ def dataset_of(scan: Scan) -> ds.Dataset:
 
 
 @dataclass(frozen=True, slots=True)
-class _Files:
+class _ScannedFiles:
     """A scan's base files, which hold its rows as they are.
 
     Attributes:
@@ -366,7 +366,7 @@ def _plain_tasks(scan: Scan) -> list[ReadTask]:
     return plain
 
 
-def _files_of(scan: Scan, *, footers: bool = False) -> _Files:
+def _files_of(scan: Scan, *, footers: bool = False) -> _ScannedFiles:
     """The base files of a scan, checked against it.
 
     Args:
@@ -384,7 +384,7 @@ def _files_of(scan: Scan, *, footers: bool = False) -> _Files:
     if len(asked) > 1:
         raise _refused(scan, "each file has other rows of the range")
     (filter,) = asked.values() or (None,)
-    return _Files(tasks, filter, forms.pop() if len(forms) == 1 else None, [f for _, f in checked])
+    return _ScannedFiles(tasks, filter, forms.pop() if len(forms) == 1 else None, [f for _, f in checked])
 
 
 def relation_of(scan: Scan, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
@@ -434,7 +434,7 @@ def _with_nan(schema: pa.Schema, names: Sequence[str]) -> str:
 
 
 def _own_scan(
-    scan: Scan, files: _Files, connection: duckdb.DuckDBPyConnection
+    scan: Scan, files: _ScannedFiles, connection: duckdb.DuckDBPyConnection
 ) -> duckdb.DuckDBPyRelation | None:
     """A scan of DuckDB's own over the files; None where its rows could be others.
 
@@ -518,7 +518,7 @@ class _Forms:
         self._asked: dict[tuple[object, ...], dict[bytes, str | None]] = {}
 
     def checked(self, task: ReadTask) -> tuple[str | None, bytes | None]:
-        """The form in which a file has the columns that are asked for, and its footer as `_Files` has it.
+        """The form in which a file has the columns that are asked for, and its footer as `_ScannedFiles` has it.
 
         There is no form where it lacks one, or has a nested one.
 

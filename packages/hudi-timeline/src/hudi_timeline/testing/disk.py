@@ -31,7 +31,7 @@ Folders = tuple[str, ...]
 
 
 @dataclass
-class _File:
+class _DiskFile:
     content: bytes = b""
     flushed: bytes | None = None
 
@@ -46,7 +46,7 @@ class _Event:
     kind: str
     path: str
     folders: Folders = ()
-    file: _File | None = None
+    file: _DiskFile | None = None
     target: str = ""
     content: bytes = b""
 
@@ -62,7 +62,7 @@ class Disk:
 
     root: str
     events: list[_Event] = field(default_factory=list)
-    _names: dict[str, _File] = field(default_factory=dict)
+    _names: dict[str, _DiskFile] = field(default_factory=dict)
     _folders: set[str] = field(default_factory=set)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -84,7 +84,7 @@ class Disk:
     def add(self, path: str, content: bytes, *, flushed: bool) -> None:
         with self._lock:
             self.make_folders(_above(path))
-            file = _File(content, content if flushed else None)
+            file = _DiskFile(content, content if flushed else None)
             self._names[path] = file
             if flushed:
                 self.events.append(_Event("file", path, file=file, content=content))
@@ -134,7 +134,7 @@ class Disk:
             else (flushed.get(folder, -1) if chance.random() < 0.7 else moment)
             for folder, numbers in changes.items()
         }
-        files: dict[str, _File] = {}
+        files: dict[str, _DiskFile] = {}
         folders: set[str] = {""}
         for at, event in enumerate(events):
             if not event.folders or not any(reach[f] >= at for f in event.folders):
@@ -220,7 +220,7 @@ class RememberedStorage:
         return self.inner.list(path)
 
     def open_output(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(_Output(self, path), mode="w")
+        return pa.PythonFile(_DiskOutput(self, path), mode="w")
 
     def create(self, path: str, data: bytes) -> None:
         self.inner.create(path, data)
@@ -257,7 +257,7 @@ class RememberedStorage:
         self._disk.rename(self._full(source), self._full(target))
 
 
-class _Output:
+class _DiskOutput:
     """Stream to a new file, whose content is recorded on close."""
 
     def __init__(self, storage: RememberedStorage, path: str) -> None:

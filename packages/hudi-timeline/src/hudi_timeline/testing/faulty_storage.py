@@ -447,7 +447,7 @@ class FaultyStorage:
         file = self._change(
             "open_output", path, lambda: self.inner.open_output(path) if self.is_local else None
         )
-        return pa.PythonFile(_Output(file, self, path), mode="w")
+        return pa.PythonFile(_FaultyOutput(file, self, path), mode="w")
 
     def create(self, path: str, data: bytes) -> None:
         self._in_one_step("create", path, data, self.inner.create)
@@ -535,7 +535,7 @@ class FaultyStorage:
                 file.close()
 
 
-class _Output(io.RawIOBase):
+class _FaultyOutput(io.RawIOBase):
     """Stream to a new file, buffered until closed, so that it can be torn or lost."""
 
     def __init__(self, file: pa.NativeFile | None, storage: FaultyStorage, path: str) -> None:

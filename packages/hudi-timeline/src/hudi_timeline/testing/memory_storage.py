@@ -41,7 +41,7 @@ until then: of a file its version, 0 for none, of a folder its entries."""
 
 
 @dataclass
-class _Files:
+class _MemoryFiles:
     """Files by full path, and what is in each folder, by name; who touches what is told."""
 
     content: dict[str, _Entry] = field(default_factory=dict)
@@ -83,11 +83,11 @@ class _Files:
             known[name] = FileInfo(name, True)
             path = folder
 
-    def copy_of(self, root: str, new_root: str) -> _Files:
+    def copy_of(self, root: str, new_root: str) -> _MemoryFiles:
         """The files below a root, below another one."""
         at, inside = len(root), f"{root}/"
         with self.changing:
-            out = _Files(
+            out = _MemoryFiles(
                 {new_root + p[at:]: e for p, e in self.content.items() if p.startswith(inside)},
                 {
                     new_root + p[at:]: dict(names)
@@ -139,11 +139,11 @@ class MemoryStorage:
 
     is_local = False
 
-    def __init__(self, uri: str = "", _files: _Files | None = None) -> None:
+    def __init__(self, uri: str = "", _files: _MemoryFiles | None = None) -> None:
         """An empty store, or a place in one; see `copy_of`."""
         self._uri = uri or f"memory://simulated-{next(_numbers):09d}/t"
         self._root = self._uri.partition("://")[2]
-        self._files = _Files() if _files is None else _files
+        self._files = _MemoryFiles() if _files is None else _files
         self._sound: dict[str, _Entry] = {}
 
     @property
@@ -241,7 +241,7 @@ class MemoryStorage:
     # --- writing -------------------------------------------------------------------------------------
 
     def open_output(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(_Output(self, path), mode="w")
+        return pa.PythonFile(_MemoryOutput(self, path), mode="w")
 
     def create(self, path: str, data: bytes) -> None:
         full = self._full(path, changes=True)
@@ -308,7 +308,7 @@ def _now_ms() -> int:
     return int(time.time() * 1000)
 
 
-class _Output(io.BytesIO):
+class _MemoryOutput(io.BytesIO):
     """Stream to a new file, which is there from its end on."""
 
     def __init__(self, storage: MemoryStorage, path: str) -> None:

@@ -94,7 +94,7 @@ def load_history(snapshot: TableSnapshot) -> SchemaHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryFile:
+class SchemaHistoryFile:
     """Participant of a commit: the file of all versions that goes with it.
 
     It counts only where the commit is completed.
@@ -135,7 +135,7 @@ class HistoryFile:
 
 def continued(
     snapshot: TableSnapshot, instant: str, metadata: CommitMetadata
-) -> tuple[CommitMetadata, tuple[HistoryFile, ...]]:
+) -> tuple[CommitMetadata, tuple[SchemaHistoryFile, ...]]:
     """Commit metadata that goes on with the history, and its file; () where there is none.
 
     A change of columns brings the version in its metadata, and may be the first.
@@ -162,7 +162,7 @@ def continued(
 
     if given is not None:
         whole = history_text(history.text or first_version(snapshot), parse_version(given))
-        return metadata, (HistoryFile(snapshot, instant, whole),)
+        return metadata, (SchemaHistoryFile(snapshot, instant, whole),)
     wanted = newest = history.at(instant)
     extra = {}
     if metadata.schema_text:
@@ -180,7 +180,9 @@ def continued(
     else:
         whole = history_text(history.text, wanted)
     extra[LATEST_SCHEMA] = latest_text(wanted)
-    return replace(metadata, extra={**metadata.extra, **extra}), (HistoryFile(snapshot, instant, whole),)
+    return replace(metadata, extra={**metadata.extra, **extra}), (
+        SchemaHistoryFile(snapshot, instant, whole),
+    )
 
 
 def _with_meta_fields(text: str) -> str:

@@ -28,7 +28,7 @@ from hudi_index.bloom.key_observer import footer_filter, footer_range
 from hudi_index.bloom.probe import filter_text
 from hudi_index.hashing.java import min_max
 from hudi_timeline.verify.findings import VerifyReport
-from hudi_timeline.verify.table_state import TableState
+from hudi_timeline.verify.table_state import TableFacts
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class CheckedFile:
     footer: Footer | None = None
 
 
-def check_base_files(facts: TableState, report: VerifyReport) -> list[CheckedFile]:
+def check_base_files(facts: TableFacts, report: VerifyReport) -> list[CheckedFile]:
     """Run the checks; returns the readable files."""
     rows = {s.path: s.num_writes for commit in facts.commits.values() for s in commit.stats}
 
@@ -51,7 +51,7 @@ def check_base_files(facts: TableState, report: VerifyReport) -> list[CheckedFil
 
 
 def _check(
-    facts: TableState, file: BaseFile, written: int | None, report: VerifyReport
+    facts: TableFacts, file: BaseFile, written: int | None, report: VerifyReport
 ) -> CheckedFile | None:
     try:
         found = _open(facts, file)
@@ -85,7 +85,7 @@ def _check(
     return found
 
 
-def _open(facts: TableState, file: BaseFile) -> CheckedFile:
+def _open(facts: TableFacts, file: BaseFile) -> CheckedFile:
     storage, path = facts.storage, file.path
     if path.endswith(".hfile"):
         reader = HFileReader.open(storage, path)
@@ -110,7 +110,7 @@ def _open(facts: TableState, file: BaseFile) -> CheckedFile:
 
 
 def check_data(
-    facts: TableState, files: list[CheckedFile], report: VerifyReport, sound: set[str] | None = None
+    facts: TableFacts, files: list[CheckedFile], report: VerifyReport, sound: set[str] | None = None
 ) -> None:
     """Run the data checks; `sound` as of `verify`."""
     known = set() if sound is None else sound
@@ -126,7 +126,7 @@ def check_data(
     known |= {f.file.path for f in read}
 
 
-def _check_rows(facts: TableState, checked: CheckedFile, report: VerifyReport) -> None:
+def _check_rows(facts: TableFacts, checked: CheckedFile, report: VerifyReport) -> None:
     path, instant = checked.file.path, checked.file.instant
     keys: list[pa.Array] = []
     file, source = open_with_source(facts.storage, path)

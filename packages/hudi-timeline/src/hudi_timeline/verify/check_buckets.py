@@ -19,10 +19,10 @@ from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.table_config import PROPERTIES_FILE, index_of
 from hudi_timeline.verify.check_keys import SliceKeys
 from hudi_timeline.verify.findings import VerifyReport
-from hudi_timeline.verify.table_state import TableState
+from hudi_timeline.verify.table_state import TableFacts
 
 
-def check_buckets(facts: TableState, report: VerifyReport, slices: Sequence[SliceKeys] | None) -> None:
+def check_buckets(facts: TableFacts, report: VerifyReport, slices: Sequence[SliceKeys] | None) -> None:
     """Compare file groups, and keys where they were read, with the index of the table.
 
     Args:

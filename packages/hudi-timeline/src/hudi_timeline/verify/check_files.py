@@ -28,7 +28,7 @@ from hudi_timeline.transaction.orphans import STAGING
 from hudi_timeline.verify.findings import VerifyReport
 from hudi_timeline.verify.table_state import (
     Removed,
-    TableState,
+    TableFacts,
     is_of_earlier_partition,
     is_old,
     live_files,
@@ -37,7 +37,7 @@ from hudi_timeline.verify.table_state import (
 _CLUSTER = "CLUSTER"
 
 
-def check_files(facts: TableState, report: VerifyReport) -> None:
+def check_files(facts: TableFacts, report: VerifyReport) -> None:
     """Run the file checks."""
     _check_stats(facts, report)
     _check_schemas(facts, report)
@@ -46,7 +46,7 @@ def check_files(facts: TableState, report: VerifyReport) -> None:
     _check_replaced(facts, report)
 
 
-def _check_stats(facts: TableState, report: VerifyReport) -> None:
+def _check_stats(facts: TableFacts, report: VerifyReport) -> None:
     """Check each write statistic for consistency."""
     for instant, commit in facts.commits.items():
         for partition, stats in commit.partition_to_stats.items():
@@ -75,7 +75,7 @@ def _check_stats(facts: TableState, report: VerifyReport) -> None:
                     )
 
 
-def _check_schemas(facts: TableState, report: VerifyReport) -> None:
+def _check_schemas(facts: TableFacts, report: VerifyReport) -> None:
     """Check that commits' schemas are readable."""
     known: dict[str, str] = {}
     for instant, commit in facts.commits.items():
@@ -92,12 +92,12 @@ def _check_schemas(facts: TableState, report: VerifyReport) -> None:
             report.add("commit-schema", instant.path, known[text], instant.time)
 
 
-def _may_be_source(facts: TableState, instant: Instant) -> bool:
+def _may_be_source(facts: TableFacts, instant: Instant) -> bool:
     """Whether files of an instant may be a bootstrap's source files."""
     return bool(facts.config.bootstrap_base_path) and instant.time.startswith("0000000000000")
 
 
-def _check_written(facts: TableState, report: VerifyReport) -> None:
+def _check_written(facts: TableFacts, report: VerifyReport) -> None:
     live: set[str] | None = None
     removed = removed_files(facts)
     for instant, path, size, is_base in _named(facts):
@@ -123,7 +123,7 @@ def _check_written(facts: TableState, report: VerifyReport) -> None:
                    instant.time)  # fmt: skip
 
 
-def _named(facts: TableState) -> Iterator[tuple[Instant, str, int, bool]]:
+def _named(facts: TableFacts) -> Iterator[tuple[Instant, str, int, bool]]:
     """Instant, path and size of each committed file, and whether it is all of that commit."""
     for instant, commit in facts.commits.items():
         for stat in facts.written[instant].files:
@@ -143,7 +143,7 @@ def _changes(commit: CommitMetadata) -> Iterator[tuple[str, int]]:
                 yield str(path).lstrip("/"), size if isinstance(size, int) else 0
 
 
-def removed_files(facts: TableState) -> Removed:
+def removed_files(facts: TableFacts) -> Removed:
     """Files deleted on purpose, by the active timeline."""
     out = Removed()
     for instant in facts.timeline.files:
@@ -151,12 +151,12 @@ def removed_files(facts: TableState) -> Removed:
     return out
 
 
-def _was_cleaned(facts: TableState, partition: str, name: str) -> bool:
+def _was_cleaned(facts: TableFacts, partition: str, name: str) -> bool:
     """Whether the archive shows the file as cleaned, or cannot be read."""
     return facts.archived.problem is not None or facts.archived.removed.has(partition, name)
 
 
-def _check_strangers(facts: TableState, report: VerifyReport) -> None:
+def _check_strangers(facts: TableFacts, report: VerifyReport) -> None:
     """Report files of no completed commit."""
     named = {path for _, path, _, _ in _named(facts)}
     completed = {i.time for i in facts.timeline.completed_writes()}
@@ -189,7 +189,7 @@ def _check_strangers(facts: TableState, report: VerifyReport) -> None:
         report.add("file-of-no-instant", file.path, what, file.instant)
 
 
-def _is_unarchived(facts: TableState, time: str) -> bool:
+def _is_unarchived(facts: TableFacts, time: str) -> bool:
     """Whether the archive lacks a write at that time, although it reaches back or the write was undone."""
     archived = facts.archived
     if archived.problem is not None or not archived.oldest or time in archived.writes:
@@ -197,7 +197,7 @@ def _is_unarchived(facts: TableState, time: str) -> bool:
     return archived.oldest < time or time in archived.removed.targets or time in removed_files(facts).targets
 
 
-def _check_replaced(facts: TableState, report: VerifyReport) -> None:
+def _check_replaced(facts: TableFacts, report: VerifyReport) -> None:
     for instant, stat, at in lost_writes(facts.commits):
         report.add("replaced-group-written", stat.path,
                    f"its file group was replaced by {at}: what was written later is not read", instant.time,
@@ -257,7 +257,7 @@ def instant_of(partition: str, name: str) -> str | None:
     return "" if known else None
 
 
-def check_names(facts: TableState, report: VerifyReport, *, deep: bool = False) -> None:
+def check_names(facts: TableFacts, report: VerifyReport, *, deep: bool = False) -> None:
     """Run the name checks."""
     for folder, files in facts.folders.items():
         if folder.startswith(STAGING):
@@ -287,7 +287,7 @@ def check_names(facts: TableState, report: VerifyReport, *, deep: bool = False) 
     _check_crcs(facts, report, deep=deep)
 
 
-def _check_links(facts: TableState, report: VerifyReport) -> None:
+def _check_links(facts: TableFacts, report: VerifyReport) -> None:
     """Report links that listings leave out."""
     if not isinstance(facts.storage, LocalStorage):
         return
@@ -305,7 +305,7 @@ def _check_links(facts: TableState, report: VerifyReport) -> None:
             )
 
 
-def _check_nested(facts: TableState, report: VerifyReport) -> None:
+def _check_nested(facts: TableFacts, report: VerifyReport) -> None:
     for folder in facts.partitions:
         parts = folder.split("/") if folder else []
         around = next((p for n in range(len(parts)) if (p := "/".join(parts[:n])) in facts.partitions), None)
@@ -319,7 +319,7 @@ def _check_nested(facts: TableState, report: VerifyReport) -> None:
             )
 
 
-def _check_partition_metadata(facts: TableState, report: VerifyReport) -> None:
+def _check_partition_metadata(facts: TableFacts, report: VerifyReport) -> None:
     found = [(p, f) for p, files in facts.partitions.items() for f in files if f.name == PARTITION_METADATA]
 
     def problem(item: tuple[str, object]) -> str:
@@ -343,7 +343,7 @@ def _check_partition_metadata(facts: TableState, report: VerifyReport) -> None:
             )
 
 
-def _check_crcs(facts: TableState, report: VerifyReport, *, deep: bool) -> None:
+def _check_crcs(facts: TableFacts, report: VerifyReport, *, deep: bool) -> None:
     names: dict[str, dict[str, int]] = {
         folder: {f.name: f.size for f in files} for folder, files in facts.folders.items()
     }

@@ -16,7 +16,7 @@ from hudi_timeline.reading.scan import Scan
 from hudi_timeline.reading.task import ReadTask
 from hudi_timeline.table_config import PROPERTIES_FILE
 from hudi_timeline.verify.findings import VerifyReport
-from hudi_timeline.verify.table_state import TableState
+from hudi_timeline.verify.table_state import TableFacts
 
 ScanOf = Callable[..., Scan]
 """`HudiTable.read`."""
@@ -32,7 +32,7 @@ class SliceKeys:
     keys: pa.ChunkedArray
 
 
-def read_keys(facts: TableState, scan_of: ScanOf, report: VerifyReport) -> list[SliceKeys] | None:
+def read_keys(facts: TableFacts, scan_of: ScanOf, report: VerifyReport) -> list[SliceKeys] | None:
     """Keys of all slices; None where the newest snapshot is unreadable."""
     config = facts.config
     try:

@@ -20,11 +20,11 @@ from hudi_format.model import LogFile, join_path
 from hudi_format.schema.avro import from_avro
 from hudi_timeline.file_system_view.file_slices import add_range
 from hudi_timeline.verify.findings import VerifyReport
-from hudi_timeline.verify.table_state import TableState, live_files
+from hudi_timeline.verify.table_state import TableFacts, live_files
 
 
 @dataclass(frozen=True)
-class _File:
+class _LogToCheck:
     file: LogFile
     changes: bool
 
@@ -34,7 +34,7 @@ class _File:
 
 
 def check_logs(
-    facts: TableState, report: VerifyReport, *, deep: bool = False, sound: set[str] | None = None
+    facts: TableFacts, report: VerifyReport, *, deep: bool = False, sound: set[str] | None = None
 ) -> None:
     """Run the log file checks.
 
@@ -50,9 +50,9 @@ def check_logs(
             log = parse_log_file(partition, entry.name, entry.size)
             cdc = None if log is not None else parse_cdc_file(partition, entry.name, entry.size)
             if log is not None or cdc is not None:
-                files.append(_File(log or cdc, cdc is not None))  # type: ignore[arg-type]
+                files.append(_LogToCheck(log or cdc, cdc is not None))  # type: ignore[arg-type]
 
-    def one(file: _File) -> Sequence[LogBlock]:
+    def one(file: _LogToCheck) -> Sequence[LogBlock]:
         return _check_file(facts, file, ranges, report, known, deep=deep)
 
     blocks = dict(zip((f.path for f in files), facts.each(one, files), strict=True))
@@ -62,7 +62,7 @@ def check_logs(
         _check_hidden(facts, files, report)
 
 
-def _ranges(facts: TableState) -> dict[str, list[CommittedRange] | None]:
+def _ranges(facts: TableFacts) -> dict[str, list[CommittedRange] | None]:
     """Byte ranges of completed instants by path; None where a size is missing."""
     out: dict[str, list[CommittedRange] | None] = {}
     for instant, commit in facts.written.items():
@@ -74,8 +74,8 @@ def _ranges(facts: TableState) -> dict[str, list[CommittedRange] | None]:
 
 
 def _check_file(
-    facts: TableState,
-    file: _File,
+    facts: TableFacts,
+    file: _LogToCheck,
     ranges: Mapping[str, list[CommittedRange] | None],
     report: VerifyReport,
     known: set[str],
@@ -112,7 +112,7 @@ def _check_file(
         return ()
 
 
-def _check_rest(file: _File, blocks: Sequence[LogBlock], report: VerifyReport) -> None:
+def _check_rest(file: _LogToCheck, blocks: Sequence[LogBlock], report: VerifyReport) -> None:
     """Check headers of valid blocks, and damage outside of committed ranges."""
     for block in blocks:
         if block.damage is not Damage.NONE:
@@ -144,7 +144,10 @@ def _check_content(log: LogFileReader, block: LogBlock, path: str, report: Verif
 
 
 def _check_instants(
-    facts: TableState, files: Sequence[_File], blocks: Mapping[str, Sequence[LogBlock]], report: VerifyReport
+    facts: TableFacts,
+    files: Sequence[_LogToCheck],
+    blocks: Mapping[str, Sequence[LogBlock]],
+    report: VerifyReport,
 ) -> None:
     """Report blocks of unknown instants, which readers accept after archival."""
     undone: dict[tuple[str, str], set[str]] = {}
@@ -165,7 +168,7 @@ def _check_instants(
                        "and was not rolled back", time, offset=block.offset)  # fmt: skip
 
 
-def _check_hidden(facts: TableState, files: Sequence[_File], report: VerifyReport) -> None:
+def _check_hidden(facts: TableFacts, files: Sequence[_LogToCheck], report: VerifyReport) -> None:
     """Report log files of the newest slices of a table that was merge on read: other readers pass over them."""
     live = live_files(facts)
     for file in files:

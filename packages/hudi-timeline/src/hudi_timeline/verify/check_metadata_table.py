@@ -39,7 +39,7 @@ from hudi_timeline.table_config import META_FOLDER
 from hudi_timeline.verify.check_keys import ScanOf, SliceKeys
 from hudi_timeline.verify.check_value_indexes import check_value_indexes
 from hudi_timeline.verify.findings import VerifyReport
-from hudi_timeline.verify.table_state import Removed, TableState
+from hudi_timeline.verify.table_state import Removed, TableFacts
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ _TEXTS = {
 }
 
 
-def check_presence(facts: TableState, report: VerifyReport) -> bool:
+def check_presence(facts: TableFacts, report: VerifyReport) -> bool:
     """Whether the table has an active metadata table."""
     storage, config = facts.storage, facts.config
     there = {e.name for e in storage.list(FOLDER)}
@@ -73,7 +73,7 @@ def check_presence(facts: TableState, report: VerifyReport) -> bool:
     return sound and FILES in config.metadata_partitions
 
 
-def check_listing(facts: TableState, report: VerifyReport) -> None:
+def check_listing(facts: TableFacts, report: VerifyReport) -> None:
     """Compare the metadata table's listing with storage, without pending writes."""
     try:
         found = differences(facts.storage)
@@ -116,7 +116,7 @@ def check_listing(facts: TableState, report: VerifyReport) -> None:
         report.add(_CODES[difference.kind], path, what + sizes, instant)
 
 
-def _announced(facts: TableState) -> set[str]:
+def _announced(facts: TableFacts) -> set[str]:
     """Files that the metadata table is yet to list: of writes that are open, and of those being rolled back.
 
     A rollback lists the log files that stay once the write's instant is gone, as the last step before its own end.
@@ -127,7 +127,7 @@ def _announced(facts: TableState) -> set[str]:
     return out
 
 
-def _counts(facts: TableState, partition: str) -> bool:
+def _counts(facts: TableFacts, partition: str) -> bool:
     """Whether a partition that one side lacks has committed files."""
     files = facts.partitions.get(partition, ())
     hudi = [parse_slice_file(partition, f.name) for f in files]
@@ -140,7 +140,7 @@ def _counts(facts: TableState, partition: str) -> bool:
 
 
 def check_indexes(
-    facts: TableState, slices: list[SliceKeys] | None, scan_of: ScanOf | None, report: VerifyReport
+    facts: TableFacts, slices: list[SliceKeys] | None, scan_of: ScanOf | None, report: VerifyReport
 ) -> None:
     """Run the deep metadata table checks.
 
@@ -161,13 +161,13 @@ def check_indexes(
         check_value_indexes(facts, scan_of, lambda: _rows_of_files(facts), report)
 
 
-def _rows_of_files(facts: TableState) -> dict[str, int]:
+def _rows_of_files(facts: TableFacts) -> dict[str, int]:
     """Number of rows of each base file, where its footer can be read."""
     groups = _of_parquet_files(facts, read_row_groups)
     return {path: sum(g.num_rows for g in of) for path, of in groups.items() if of is not None}
 
 
-def _of_parquet_files(facts: TableState, read: Callable[[Storage, str], T]) -> dict[str, T | None]:
+def _of_parquet_files(facts: TableFacts, read: Callable[[Storage, str], T]) -> dict[str, T | None]:
     """What is read of each Parquet base file, by path; None of one that cannot be, which has its own check."""
 
     def one(path: str) -> T | None:
@@ -180,7 +180,7 @@ def _of_parquet_files(facts: TableState, read: Callable[[Storage, str], T]) -> d
     return dict(zip(paths, facts.each(one, paths), strict=True))
 
 
-def _records(facts: TableState, partition: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _records(facts: TableFacts, partition: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Key and payload of a metadata partition's valid records."""
     own = own_storage(facts.storage)
     snapshot = open_snapshot(own)
@@ -200,7 +200,7 @@ def _records(facts: TableState, partition: str) -> Iterator[tuple[str, Mapping[s
 
 
 def _check_column_stats(
-    facts: TableState, groups: Mapping[str, list[RowGroup] | None], report: VerifyReport
+    facts: TableFacts, groups: Mapping[str, list[RowGroup] | None], report: VerifyReport
 ) -> None:
     by_name = {path.rpartition("/")[2]: (path, found) for path, found in groups.items()}
     covered: set[str] = set()
@@ -274,7 +274,7 @@ def _value(bound: Mapping[str, Any] | None) -> Any:
     return None
 
 
-def _check_blooms(facts: TableState, footers: Mapping[str, Footer | None], report: VerifyReport) -> None:
+def _check_blooms(facts: TableFacts, footers: Mapping[str, Footer | None], report: VerifyReport) -> None:
     found = {key[-FILE_ID_DIGITS:]: record["bloomFilter"] for key, record in _records(facts, BLOOM_FILTERS)}
     if not found:
         return
@@ -290,7 +290,7 @@ def _check_blooms(facts: TableState, footers: Mapping[str, Footer | None], repor
             report.add("mdt-bloom", path, "bloom_filters has another filter than the file's footer")
 
 
-def _check_record_index(facts: TableState, slices: list[SliceKeys], report: VerifyReport) -> None:
+def _check_record_index(facts: TableFacts, slices: list[SliceKeys], report: VerifyReport) -> None:
     places = {
         key: (record["partitionName"], _file_id(record)) for key, record in _records(facts, RECORD_INDEX)
     }

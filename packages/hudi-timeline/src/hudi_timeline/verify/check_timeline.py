@@ -62,7 +62,7 @@ from hudi_timeline.timeline.lsm_timeline import history_files
 from hudi_timeline.transaction import orphans
 from hudi_timeline.verify.findings import VerifyReport
 from hudi_timeline.verify.table_state import (
-    TableState,
+    TableFacts,
     beginning_of,
     is_old,
     live_files,
@@ -86,7 +86,7 @@ _KNOWN_NAMES = (
 _SPECIAL = re.compile(r"0{13,}[0-9]+\Z")
 
 
-def check_timeline(facts: TableState, report: VerifyReport) -> None:
+def check_timeline(facts: TableFacts, report: VerifyReport) -> None:
     """Run the timeline checks."""
     _check_names(facts, report)
     groups: dict[tuple[str, str], dict[str, list[Instant]]] = defaultdict(lambda: defaultdict(list))
@@ -102,7 +102,7 @@ def check_timeline(facts: TableState, report: VerifyReport) -> None:
         _check_times(facts, report)
 
 
-def _check_names(facts: TableState, report: VerifyReport) -> None:
+def _check_names(facts: TableFacts, report: VerifyReport) -> None:
     folder = facts.config.timeline_folder
     known = {i.file_name for i in facts.timeline.files}
     for entry in facts.entries:
@@ -121,7 +121,7 @@ def _check_names(facts: TableState, report: VerifyReport) -> None:
             report.add("timeline-unknown-file", path, "a file that is neither an instant nor known otherwise")
 
 
-def _being_undone(facts: TableState) -> set[str]:
+def _being_undone(facts: TableFacts) -> set[str]:
     """Instants of pending rollbacks and restores, whose files are being deleted."""
     out = set()
     for instant in facts.timeline.files:
@@ -134,7 +134,7 @@ def _being_undone(facts: TableState) -> set[str]:
 
 
 def _check_states(
-    facts: TableState, time: str, states: dict[str, list[Instant]], undone: set[str], report: VerifyReport
+    facts: TableFacts, time: str, states: dict[str, list[Instant]], undone: set[str], report: VerifyReport
 ) -> None:
     highest = max((i for several in states.values() for i in several), key=lambda i: i.order())
     begun = [*states.get(REQUESTED, ()), *states.get(INFLIGHT, ())]
@@ -180,7 +180,7 @@ def _check_states(
                    action=action, state=state)  # fmt: skip
 
 
-def _check_contradictions(facts: TableState, groups: Iterable[tuple[str, str]], report: VerifyReport) -> None:
+def _check_contradictions(facts: TableFacts, groups: Iterable[tuple[str, str]], report: VerifyReport) -> None:
     actions: dict[str, set[str]] = defaultdict(set)
     for time, action in groups:
         if action in WRITE_ACTIONS:
@@ -194,7 +194,7 @@ def _check_contradictions(facts: TableState, groups: Iterable[tuple[str, str]], 
                        files=[i.path for i in files])  # fmt: skip
 
 
-def _check_rolled_back(facts: TableState, report: VerifyReport) -> None:
+def _check_rolled_back(facts: TableFacts, report: VerifyReport) -> None:
     # A compaction or clustering that was rolled back stays planned, and may be done at the same instant.
     planned = {
         i.time
@@ -216,7 +216,7 @@ def _check_rolled_back(facts: TableState, report: VerifyReport) -> None:
                 )
 
 
-def _check_holes(facts: TableState, report: VerifyReport) -> None:
+def _check_holes(facts: TableFacts, report: VerifyReport) -> None:
     archived = facts.timeline.archived()
     known = facts.known_times
     for instant, commit in facts.commits.items():
@@ -245,7 +245,7 @@ def _check_holes(facts: TableState, report: VerifyReport) -> None:
             )
 
 
-def _check_times(facts: TableState, report: VerifyReport) -> None:
+def _check_times(facts: TableFacts, report: VerifyReport) -> None:
     for instant in facts.timeline.files:
         problem = "" if _SPECIAL.match(instant.time) else _no_time(instant.time)
         if problem:
@@ -277,7 +277,7 @@ def _no_time(text: str) -> str:
 # Checks of plans that wait for their execution: what they read must be there, what they delete must not be needed.
 
 
-def check_plans(facts: TableState, report: VerifyReport) -> None:
+def check_plans(facts: TableFacts, report: VerifyReport) -> None:
     """Run the plan checks."""
     for instant in facts.timeline.files:
         if instant.state != REQUESTED or instant.time not in facts.pending_times:
@@ -291,7 +291,7 @@ def check_plans(facts: TableState, report: VerifyReport) -> None:
 
 
 def _check_inputs(
-    facts: TableState, instant: Instant, plan: CompactionPlan | ReplaceRequest, report: VerifyReport
+    facts: TableFacts, instant: Instant, plan: CompactionPlan | ReplaceRequest, report: VerifyReport
 ) -> None:
     missing = sorted({p for p in _inputs(plan) if p not in facts.sizes})
     if missing and instant.action == LOG_COMPACTION and isinstance(plan, CompactionPlan):
@@ -309,7 +309,7 @@ def _check_inputs(
         )
 
 
-def _is_overtaken(facts: TableState, operation: CompactionOperation) -> bool:
+def _is_overtaken(facts: TableFacts, operation: CompactionOperation) -> bool:
     """Whether a log compaction leaves a slice alone: its group was replaced, or has a newer one.
 
     The slice may be cleaned then; whoever executes the plan withdraws it.
@@ -342,7 +342,7 @@ def _inputs(plan: CompactionPlan | ReplaceRequest) -> Iterator[str]:
                 yield join_path(partition, file.rpartition("/")[2])
 
 
-def _check_deletes(facts: TableState, instant: Instant, plan: CleanPlan, report: VerifyReport) -> None:
+def _check_deletes(facts: TableFacts, instant: Instant, plan: CleanPlan, report: VerifyReport) -> None:
     kept = live_files(facts) | saved_files(facts).keys()
     planned = {join_path(partition, name) for partition, names in plan.files.items() for name in names}
     wrong = sorted(planned & kept)
@@ -358,7 +358,7 @@ def _check_deletes(facts: TableState, instant: Instant, plan: CleanPlan, report:
         )
 
 
-def _check_savepoints(facts: TableState, report: VerifyReport) -> None:
+def _check_savepoints(facts: TableFacts, report: VerifyReport) -> None:
     for instant in facts.timeline.of(SAVEPOINT):
         saved = facts.contents.get(instant.path)
         if not instant.completed or not isinstance(saved, SavepointMetadata):
@@ -464,7 +464,7 @@ def _check_values(config: TableConfig, report: VerifyReport) -> None:
 # What writers left behind that counts as nothing: markers, heartbeats, folders of staged rows; and the archive.
 
 
-def check_leftovers(facts: TableState, report: VerifyReport, *, now: Callable[[], float] = now_s) -> None:
+def check_leftovers(facts: TableFacts, report: VerifyReport, *, now: Callable[[], float] = now_s) -> None:
     """Run the checks for orphaned files.
 
     Args:
@@ -497,7 +497,7 @@ def check_leftovers(facts: TableState, report: VerifyReport, *, now: Callable[[]
                 report.add("staging-left", entry.name, "staged rows of a write that is gone")
 
 
-def check_archive(facts: TableState, report: VerifyReport) -> None:
+def check_archive(facts: TableFacts, report: VerifyReport) -> None:
     """Check that the archive is readable; in layout 2, that its manifest matches its files."""
     config, storage = facts.config, facts.storage
     if config.version.has_lsm_history:

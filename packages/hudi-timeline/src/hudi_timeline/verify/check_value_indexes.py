@@ -25,11 +25,11 @@ from hudi_timeline.metadata_table.expression_index import secondary_columns
 from hudi_timeline.metadata_table.reader import MetadataTable
 from hudi_timeline.verify.check_keys import ScanOf
 from hudi_timeline.verify.findings import VerifyReport
-from hudi_timeline.verify.table_state import TableState
+from hudi_timeline.verify.table_state import TableFacts
 
 
 def check_value_indexes(
-    facts: TableState, scan_of: ScanOf, rows_of_files: Callable[[], Mapping[str, int]], report: VerifyReport
+    facts: TableFacts, scan_of: ScanOf, rows_of_files: Callable[[], Mapping[str, int]], report: VerifyReport
 ) -> None:
     """Compare indexes by value with the rows.
 

@@ -28,7 +28,7 @@ from hudi_timeline.timeline.instant import REQUESTED, Instant, parse_instant
 from hudi_timeline.transaction.schema_rebase import ON_PURPOSE
 from hudi_timeline.verify.check_base_files import CheckedFile
 from hudi_timeline.verify.findings import VerifyReport
-from hudi_timeline.verify.table_state import TableState
+from hudi_timeline.verify.table_state import TableFacts
 
 # Files of a table that was copied have the times of the copy.
 _CLOCK_MS = 60_000
@@ -46,7 +46,7 @@ class _Said:
     schema: pa.Schema
 
 
-def check_lost_columns(facts: TableState, sound: Sequence[CheckedFile], report: VerifyReport) -> None:
+def check_lost_columns(facts: TableFacts, sound: Sequence[CheckedFile], report: VerifyReport) -> None:
     """Report lost columns.
 
     Args:
@@ -91,7 +91,7 @@ def check_lost_columns(facts: TableState, sound: Sequence[CheckedFile], report: 
                 )
 
 
-def _schemas(facts: TableState) -> Iterable[_Said]:
+def _schemas(facts: TableFacts) -> Iterable[_Said]:
     known: dict[str, pa.Schema | None] = {}
     for instant, commit in facts.commits.items():
         text = commit.table_schema_text

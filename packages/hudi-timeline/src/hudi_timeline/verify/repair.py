@@ -29,7 +29,7 @@ from hudi_timeline.verify.check_keys import ScanOf
 from hudi_timeline.verify.findings import KINDS, Finding
 from hudi_timeline.verify.repair_steps import RepairStep, apply
 from hudi_timeline.verify.repairs import TABLE_REPAIRS, NoRepair, steps_for
-from hudi_timeline.verify.table_state import TableState
+from hudi_timeline.verify.table_state import TableFacts
 from hudi_timeline.verify.verify import examine, verify
 
 log = logging.getLogger("hudi")
@@ -226,7 +226,7 @@ class RepairPlan:
 
 
 def make_plan(
-    storage: Storage, facts: TableState | None, findings: Iterable[Finding], every: Iterable[Finding]
+    storage: Storage, facts: TableFacts | None, findings: Iterable[Finding], every: Iterable[Finding]
 ) -> RepairPlan:
     """Repair plan of findings.
 
@@ -247,7 +247,7 @@ def _order(repair: Repair) -> int:
     return 2 if any(s.path == FOLDER for s in repair.steps) else 1
 
 
-def _plan_one(storage: Storage, facts: TableState | None, finding: Finding, found: list[Finding]) -> Repair:
+def _plan_one(storage: Storage, facts: TableFacts | None, finding: Finding, found: list[Finding]) -> Repair:
     try:
         steps = steps_for(storage, facts, finding, found)
     except NoRepair as e:

@@ -48,7 +48,7 @@ from hudi_timeline.timeline.instant import (
 )
 from hudi_timeline.verify.findings import KINDS, Finding, Severity
 from hudi_timeline.verify.repair_steps import RepairStep, create, move, replace, set_properties
-from hudi_timeline.verify.table_state import TableState
+from hudi_timeline.verify.table_state import TableFacts
 
 # The one Avro schema of a Parquet file of partition metadata.
 _KEY_SCHEMA = '{"type":"record","name":"HoodieRecordKey","namespace":"","doc":"","fields":[{"name":"_hoodie_record_key","type":["null","string"],"doc":"","default":null}]}'  # noqa: E501
@@ -60,7 +60,7 @@ class NoRepair(Exception):
     """No safe repair; the text gives the reason."""
 
 
-def _files(facts: TableState, finding: Finding) -> dict[str, Instant]:
+def _files(facts: TableFacts, finding: Finding) -> dict[str, Instant]:
     """Files of the finding's instant by state, of its action."""
     action = finding.details.get("action", "")
     comparable = Instant(finding.instant, action, REQUESTED).comparable_action
@@ -71,7 +71,7 @@ def _files(facts: TableState, finding: Finding) -> dict[str, Instant]:
     }
 
 
-def _add_state(facts: TableState, finding: Finding, found: list[Finding]) -> list[RepairStep]:
+def _add_state(facts: TableFacts, finding: Finding, found: list[Finding]) -> list[RepairStep]:
     action, state = finding.details["action"], finding.details["state"]
     files = _files(facts, finding)
     if action == CLEAN:  # the plan stands in both
@@ -91,7 +91,7 @@ def _add_state(facts: TableState, finding: Finding, found: list[Finding]) -> lis
     raise NoRepair(f"the plan of the {action} is lost; it is completed, and nothing reads it.")
 
 
-def _withdraw(facts: TableState, finding: Finding, found: list[Finding]) -> list[RepairStep]:
+def _withdraw(facts: TableFacts, finding: Finding, found: list[Finding]) -> list[RepairStep]:
     """Withdraw an unexecutable plan without written files."""
     action = finding.details["action"]
     files = _files(facts, finding)
@@ -110,7 +110,7 @@ def _withdraw(facts: TableState, finding: Finding, found: list[Finding]) -> list
     return [move(i.path) for i in ordered]
 
 
-def _written_at(facts: TableState, time: str) -> str:
+def _written_at(facts: TableFacts, time: str) -> str:
     for partition, entries in facts.partitions.items():
         for entry in entries:
             file = parse_slice_file(partition, entry.name)
@@ -122,7 +122,7 @@ def _written_at(facts: TableState, time: str) -> str:
 _WITHDRAWN = (CLEAN, COMPACTION, LOG_COMPACTION, CLUSTERING, REPLACE_COMMIT, ROLLBACK, INDEXING)
 
 
-def _undo_result(facts: TableState, finding: Finding, found: list[Finding]) -> list[RepairStep]:
+def _undo_result(facts: TableFacts, finding: Finding, found: list[Finding]) -> list[RepairStep]:
     """Repeat a clean or rollback with a lost result, which is harmless."""
     action, state = finding.details["action"], finding.details["state"]
     if state == REQUESTED and action in _WITHDRAWN:
@@ -144,7 +144,7 @@ def _undo_result(facts: TableState, finding: Finding, found: list[Finding]) -> l
     raise NoRepair(f"what the {action} did stands nowhere else.")
 
 
-def _one_completion(facts: TableState, finding: Finding, found: list[Finding]) -> list[RepairStep]:
+def _one_completion(facts: TableFacts, finding: Finding, found: list[Finding]) -> list[RepairStep]:
     try:
         same = facts.storage.read(finding.path) == facts.storage.read(finding.details["first"])
     except (FileNotFoundError, HudiError):
@@ -157,7 +157,7 @@ def _one_completion(facts: TableState, finding: Finding, found: list[Finding]) -
 _HISTORY = re.compile(r"([0-9]+)_([0-9]+)_([0-9]+)\.parquet\Z")
 
 
-def _mark_partition(facts: TableState, finding: Finding, found: list[Finding]) -> list[RepairStep]:
+def _mark_partition(facts: TableFacts, finding: Finding, found: list[Finding]) -> list[RepairStep]:
     partition = finding.details["partition"]
     times = _instants(partition, facts.folders.get(partition, ()))
     times = times or [i.time for i in facts.timeline.completed_writes()]
@@ -168,7 +168,7 @@ def _mark_partition(facts: TableState, finding: Finding, found: list[Finding]) -
     return [replace(finding.path, data) if there else create(finding.path, data)]
 
 
-def _move_stranger(facts: TableState, finding: Finding, found: list[Finding]) -> list[RepairStep]:
+def _move_stranger(facts: TableFacts, finding: Finding, found: list[Finding]) -> list[RepairStep]:
     if any(f.code == "timeline-hole" and f.instant == finding.instant for f in found):
         raise NoRepair("later commits are built on its instant, whose files are lost: it was committed.")
     if any(f.code == "timeline-contradiction" and f.instant == finding.instant for f in found):
@@ -182,7 +182,7 @@ def _move_stranger(facts: TableState, finding: Finding, found: list[Finding]) ->
     return [move(finding.path)]
 
 
-def _new_manifest(facts: TableState, finding: Finding, found: list[Finding]) -> list[RepairStep]:
+def _new_manifest(facts: TableFacts, finding: Finding, found: list[Finding]) -> list[RepairStep]:
     """A manifest of all files not covered by a higher layer."""
     folder = facts.config.history_folder
     files = []
@@ -240,7 +240,7 @@ def _backup(storage: Storage) -> bytes | None:
 
 
 def steps_for(
-    storage: Storage, facts: TableState | None, finding: Finding, found: list[Finding]
+    storage: Storage, facts: TableFacts | None, finding: Finding, found: list[Finding]
 ) -> list[RepairStep]:
     """Steps for a finding.
 
@@ -262,13 +262,13 @@ def steps_for(
     return repair(facts, finding, found)
 
 
-def _drop_metadata(facts: TableState, finding: Finding, found: list[Finding]) -> list[RepairStep]:
+def _drop_metadata(facts: TableFacts, finding: Finding, found: list[Finding]) -> list[RepairStep]:
     # First switched off for every reader, then taken away: a crash between the two leaves a folder that nobody reads.
     there = facts.storage.info(FOLDER) is not None
     return [set_properties(partition_properties()), *([move(FOLDER)] if there else [])]
 
 
-def _move_away(facts: TableState, finding: Finding, found: list[Finding]) -> list[RepairStep]:
+def _move_away(facts: TableFacts, finding: Finding, found: list[Finding]) -> list[RepairStep]:
     return [move(finding.path)]
 
 
@@ -284,7 +284,7 @@ _MOVED_AWAY = (
     "staging-left",
     "mdt-not-used",
 )
-FINDING_REPAIRS: dict[str, Callable[[TableState, Finding, list[Finding]], list[RepairStep]]] = {
+FINDING_REPAIRS: dict[str, Callable[[TableFacts, Finding, list[Finding]], list[RepairStep]]] = {
     **dict.fromkeys((c for c in KINDS if c.startswith("mdt-")), _drop_metadata),
     **dict.fromkeys(_MOVED_AWAY, _move_away),
     "timeline-no-requested": _add_state,

@@ -155,7 +155,7 @@ def is_old(entry: FileInfo) -> bool:
 
 
 @dataclass(frozen=True)
-class TableState:
+class TableFacts:
     """A table as read for the checks.
 
     Attributes:
@@ -252,7 +252,7 @@ class TableState:
 
 def gather(
     storage: Storage, config: TableConfig, report: VerifyReport, workers: int | None = None
-) -> TableState | None:
+) -> TableFacts | None:
     """State of a table; None where it has no usable timeline.
 
     Args:
@@ -285,7 +285,7 @@ def gather(
         else:
             contents[instant.path] = content
     folders, overwritten = _apart(walk(storage), timeline)
-    return TableState(
+    return TableFacts(
         storage,
         config,
         tuple(entries),
@@ -337,7 +337,7 @@ def _as_corrupt(error: UnsupportedError) -> CorruptFileError:
 # Which files the newest state of a table and its savepoints need, by what commits say.
 
 
-def replaced_groups(facts: TableState) -> set[Group]:
+def replaced_groups(facts: TableFacts) -> set[Group]:
     """File groups that were replaced."""
     return {
         (p, file_id)
@@ -347,7 +347,7 @@ def replaced_groups(facts: TableState) -> set[Group]:
     }
 
 
-def live_files(facts: TableState) -> set[str]:
+def live_files(facts: TableFacts) -> set[str]:
     """Paths of the newest snapshot's files, whether they are there or not."""
     archived = facts.timeline.archived()
     bases, logs = files_by_group(
@@ -374,7 +374,7 @@ def live_files(facts: TableState) -> set[str]:
     return out
 
 
-def saved_files(facts: TableState) -> dict[str, str]:
+def saved_files(facts: TableFacts) -> dict[str, str]:
     """Paths of savepointed files, with the savepoint's time."""
     out: dict[str, str] = {}
     for instant in facts.timeline.of(SAVEPOINT):
@@ -388,14 +388,14 @@ def saved_files(facts: TableState) -> dict[str, str]:
 _NEVER = "~"  # behind all instants
 
 
-def beginning_of(facts: TableState, partition: str) -> str:
+def beginning_of(facts: TableFacts, partition: str) -> str:
     """Oldest instant of the files in a metadata partition; without any, later than all."""
     names = [f.name for f in facts.partitions.get(partition, ())]
     found = [parse_slice_file(partition, n) for n in names]
     return min((f.instant for f in found if f is not None), default=_NEVER)
 
 
-def is_of_earlier_partition(facts: TableState, partition: str, instant: Instant) -> bool:
+def is_of_earlier_partition(facts: TableFacts, partition: str, instant: Instant) -> bool:
     """Whether a write to a metadata partition was completed before that was made anew.
 
     The partition may be made at an older instant than those of its last one, as Apache Hudi does after a restore: what

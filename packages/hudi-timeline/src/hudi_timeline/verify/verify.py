@@ -19,7 +19,7 @@ from hudi_timeline.verify import (
 )
 from hudi_timeline.verify.check_keys import ScanOf
 from hudi_timeline.verify.findings import Findings, VerifyReport
-from hudi_timeline.verify.table_state import TableState, gather
+from hudi_timeline.verify.table_state import TableFacts, gather
 
 _TRIES = 3
 
@@ -61,10 +61,10 @@ def examine(
     workers: int | None = None,
     scan_of: ScanOf | None = None,
     sound: set[str] | None = None,
-) -> tuple[Findings, TableState | None]:
+) -> tuple[Findings, TableFacts | None]:
     """`verify`, with the collected table state; None for an unreadable table."""
     found: Findings | None = None
-    facts: TableState | None = None
+    facts: TableFacts | None = None
     for _ in range(_TRIES):
         before = _state(storage)
         report = VerifyReport()
@@ -90,7 +90,7 @@ def _verify(
     workers: int | None,
     scan_of: ScanOf | None,
     sound: set[str] | None,
-) -> TableState | None:
+) -> TableFacts | None:
     config = check_timeline.check_properties(storage, report)
     if config is None:
         return None
@@ -120,7 +120,7 @@ def _check_table(
     deep: bool,
     workers: int | None,
     sound: set[str] | None = None,
-) -> TableState | None:
+) -> TableFacts | None:
     """Checks shared by a table and its metadata table."""
     facts = gather(storage, config, report, workers)
     if facts is None:
@@ -146,7 +146,7 @@ def _check_table(
 
 
 def _check_metadata_table(
-    facts: TableState,
+    facts: TableFacts,
     report: VerifyReport,
     slices: list[check_keys.SliceKeys] | None,
     scan_of: ScanOf | None,

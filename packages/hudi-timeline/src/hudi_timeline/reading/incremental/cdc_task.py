@@ -63,17 +63,17 @@ class _Image:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _ChangePart:
     ops: pa.Array
     before: _Image | None
     after: _Image | None
 
-    def only(self, *, deletes: bool) -> _Part:
+    def only(self, *, deletes: bool) -> _ChangePart:
         """Its deletes, or all but these."""
         mask = np.asarray(pc.equal(self.ops, DELETE)) == deletes
         before = None if self.before is None else self.before.only(mask)
         after = None if self.after is None else self.after.only(mask)
-        return _Part(self.ops.filter(pa.array(mask)), before, after)
+        return _ChangePart(self.ops.filter(pa.array(mask)), before, after)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +126,7 @@ class ChangeTask:
         return put_together(list(self._tables()), self.schema)
 
     def _tables(self) -> Iterator[pa.Table]:
-        kinds: dict[str, Callable[[], Iterator[_Part]]] = {
+        kinds: dict[str, Callable[[], Iterator[_ChangePart]]] = {
             LOGGED: self._logged,
             INSERTED: self._inserted,
             DELETED: self._deleted,
@@ -142,7 +142,7 @@ class ChangeTask:
         except HudiError as e:
             raise e.at(table=self.storage.uri, instant=self.unit.instant) from e.__cause__
 
-    def _given(self, part: _Part) -> pa.Table:
+    def _given(self, part: _ChangePart) -> pa.Table:
         n = len(part.ops)
         columns = []
         for field in self.needed:
@@ -162,15 +162,15 @@ class ChangeTask:
 
     # --- the five ways --------------------------------------------------------------------------------------
 
-    def _inserted(self) -> Iterator[_Part]:
+    def _inserted(self) -> Iterator[_ChangePart]:
         for rows in self._after_rows():
-            yield _Part(pa.repeat(INSERT, rows.num_rows), None, _Image(rows))
+            yield _ChangePart(pa.repeat(INSERT, rows.num_rows), None, _Image(rows))
 
-    def _deleted(self) -> Iterator[_Part]:
+    def _deleted(self) -> Iterator[_ChangePart]:
         for rows in self._before_rows():
-            yield _Part(pa.repeat(DELETE, rows.num_rows), _Image(rows), None)
+            yield _ChangePart(pa.repeat(DELETE, rows.num_rows), _Image(rows), None)
 
-    def _logged(self) -> Iterator[_Part]:
+    def _logged(self) -> Iterator[_ChangePart]:
         for batch in self._blocks():
             names = batch.schema.names
             ops = batch.column("op").cast(pa.string())
@@ -187,9 +187,9 @@ class ChangeTask:
             else:
                 rows, there = self._of_keys(self._after_rows, keys, ~is_delete, "after")
                 after = _Image(rows, there)
-            yield _Part(ops, before, after)
+            yield _ChangePart(ops, before, after)
 
-    def _records(self) -> Iterator[_Part]:
+    def _records(self) -> Iterator[_ChangePart]:
         """Images of the rows in log records; unchanged rows are left out."""
         told = self.unit.records
         if told is None:
@@ -222,14 +222,14 @@ class ChangeTask:
     def _keys(self, rows: pa.Table) -> pa.Array:
         return one_array(self.merge.keys(rows)).cast(pa.string())
 
-    def _compared(self) -> Iterator[_Part]:
+    def _compared(self) -> Iterator[_ChangePart]:
         """Comparison of the files before and after."""
         before = pa.concat_tables([self.table_schema.empty_table(), *self._before_rows()])
         yield from self._differences(before, self._after_rows(), nulls=self.nulls_kept, after_nulls=False)
 
     def _differences(
         self, before: pa.Table, after: Iterator[pa.Table], *, nulls: bool, after_nulls: bool | None = None
-    ) -> Iterator[_Part]:
+    ) -> Iterator[_ChangePart]:
         """Differences between rows before and after: inserted, updated, then deleted ones."""
         index = KeyIndex(self._keys(before))
         seen = np.zeros(before.num_rows, dtype=bool)
@@ -239,13 +239,13 @@ class ChangeTask:
             changed = self._changed(before, rows, found)
             found, rows = found[changed], rows.filter(pa.array(changed))
             known = found >= 0
-            yield _Part(
+            yield _ChangePart(
                 pc.if_else(pa.array(known), UPDATE, INSERT).cast(pa.string()),
                 _Image(before.take(pa.array(found, mask=~known)), known, nulls=nulls),
                 _Image(rows, nulls=nulls if after_nulls is None else after_nulls),
             )
         gone = before.filter(pa.array(~seen))
-        yield _Part(pa.repeat(DELETE, gone.num_rows), _Image(gone, nulls=nulls), None)
+        yield _ChangePart(pa.repeat(DELETE, gone.num_rows), _Image(gone, nulls=nulls), None)
 
     def _changed(self, before: pa.Table, rows: pa.Table, found: np.ndarray) -> np.ndarray:
         """Mask of new or changed rows, by commit time, else by value."""

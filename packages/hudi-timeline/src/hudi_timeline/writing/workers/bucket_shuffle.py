@@ -37,14 +37,14 @@ def buckets_of(
     """
     if limit is None or not is_large(rows, limit):
         # One chunk: a take from many chunks puts them together anew for every bucket.
-        yield _Held(rows.combine_chunks(), by_bucket)
+        yield _HeldRows(rows.combine_chunks(), by_bucket)
         return
     with SpillFile(rows.schema, limit) as file:
         _part(rows, numbers, file, limit)
         yield _OnDisk(file, limit)
 
 
-class _Held:
+class _HeldRows:
     def __init__(self, rows: pa.Table, by_bucket: Sequence[np.ndarray]) -> None:
         self._rows = rows
         self._by_bucket = by_bucket
