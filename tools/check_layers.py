@@ -111,6 +111,9 @@ IMPORT = re.compile(
 # READMEs and examples: names of package roots are the public ones; these rooms are public as a whole.
 PUBLIC_ROOMS = {"hudi_timeline.testing", "hudi_spark.functions"}
 DOCUMENTS = ("README.md", "packages/*/README.md", "docs/**/*.md", "examples/*.py")
+# Benchmarks and tools: what a root names comes from the root.  Beside it they import the room that they measure, make
+# to fail, print in the documentation or compare with Apache Hudi; fuzz targets attack one parser each, and are free.
+PROGRAMS = ("benchmarks/**/*.py", "tools/**/*.py")
 DEEP = re.compile(r"^(?:>>> )?\s*(?:from|import) (hudi_\w+(?:\.\w+)+)", re.MULTILINE)
 
 
@@ -330,6 +333,32 @@ def of_documents(root: Path) -> Iterator[str]:
                     yield f"{path.relative_to(root)}: imports {match[1]}, which is not a package's root"
 
 
+def public_names(root: Path, package: str) -> set[str]:
+    """Names of a package's root: those of its `_HOMES`, and all errors."""
+    packages = root / "packages"
+    src = packages / package.replace("_", "-") / "src" / package
+    errors = ast.parse((packages / "hudi-format/src/hudi_format/errors.py").read_text(encoding="utf-8"))
+    names = {node.name for node in errors.body if isinstance(node, ast.ClassDef)}
+    for node in ast.walk(ast.parse((src / "__init__.py").read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Dict):
+            names |= {key.value for key in node.keys if isinstance(key, ast.Constant)}
+    return names
+
+
+def of_programs(root: Path) -> Iterator[str]:
+    """Public names that benchmarks and tools import past the roots of their packages."""
+    public = {package: public_names(root, package) for package in ORDER}
+    for pattern in PROGRAMS:
+        for path in sorted(root.glob(pattern)):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if not isinstance(node, ast.ImportFrom) or "." not in (module := node.module or ""):
+                    continue
+                if module in PUBLIC_ROOMS or (package := module.partition(".")[0]) not in public:
+                    continue
+                for name in sorted({a.name for a in node.names} & public[package]):
+                    yield f"{path.relative_to(root)}:{node.lineno}: imports {name} from {module}, not from {package}"
+
+
 def of_calls(root: Path) -> Iterator[str]:
     """Calls outside of the rooms and modules that may make them, and entries of those that make none any more."""
     src = root / "packages" / "hudi-timeline" / "src" / "hudi_timeline"
@@ -473,6 +502,7 @@ def violations(root: Path) -> list[str]:
         *of_classes(root),
         *of_versions(root),
         *of_documents(root),
+        *of_programs(root),
         *of_calls(root),
         *of_options(root),
         *of_docstrings(root),

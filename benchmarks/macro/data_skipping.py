@@ -31,16 +31,11 @@ import pyarrow.parquet as pq
 from planning import AT, FILES_EACH, THROUGH, file_id, many_files, partition
 from report import machine, machine_line
 
-from hudi_format.avro.encoder import Encoder
-from hudi_format.hfile.reader import HFileReader
-from hudi_format.hfile.writer import HFileWriter
-from hudi_format.model import WriteStat
-from hudi_format.storage.local import LocalStorage
+from hudi_format import Encoder, HFileReader, HFileWriter, LocalStorage, WriteStat
 from hudi_index.hashing.name_ids import file_name_id, name_id, name_ids
 from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table.records import BOUND
-from hudi_timeline import table_config
-from hudi_timeline.table import HudiTable
+from hudi_timeline import HudiTable, table_config
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 
 SKIPPING = {**THROUGH, "hoodie.enable.data.skipping": "true"}

@@ -25,19 +25,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from report import Measured, write
 
-from hudi_format.avro import Decoder
-from hudi_format.hfile.reader import HFileReader
-from hudi_format.hfile.writer import HFileWriter
+from hudi_format import (
+    BlockType,
+    Decoder,
+    HFileReader,
+    HFileWriter,
+    LogFileReader,
+    open_storage,
+    payload_rule,
+)
 from hudi_format.log import _scan
-from hudi_format.log.block import BlockType
 from hudi_format.log.block_index import IndexColumn, index
 from hudi_format.log.data_block import BATCH_ROWS
 from hudi_format.log.encoder import avro_content, frame
-from hudi_format.log.reader import LogFileReader
 from hudi_format.merge.key_index import KeyIndex
-from hudi_format.merge.payloads import MergeRule, payload_rule
+from hudi_format.merge.payloads import MergeRule
 from hudi_format.merge.record_merger import decide
-from hudi_format.storage.open import open_storage
 
 ROUNDS = 5
 

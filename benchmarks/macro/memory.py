@@ -40,8 +40,8 @@ WORKS = {
 
 
 def _spec(instant: str, group: int) -> Any:
+    from hudi_format import ParquetConfig
     from hudi_format.file_slice.writer import FileSpec
-    from hudi_format.parquet.layout import ParquetConfig
 
     fields = [pa.field("id", pa.string()), pa.field("ts", pa.int64())]
     fields += [pa.field(f"text{n}", pa.string()) for n in range(TEXTS)]
@@ -79,13 +79,8 @@ def _changes(rows: int) -> pa.Table:
 
 def make(folder: Path, work: str, rows: int) -> None:
     """The base file, and its log where there is one."""
-    from hudi_format.avro import Encoder
+    from hudi_format import BaseFileWriter, Encoder, LogWriter, open_storage, to_avro, with_meta
     from hudi_format.file_slice.writer import RowCounter, stamp
-    from hudi_format.log.writer import LogWriter
-    from hudi_format.parquet.writer import BaseFileWriter
-    from hudi_format.schema.avro import to_avro
-    from hudi_format.schema.meta_fields import with_meta
-    from hudi_format.storage.open import open_storage
 
     storage = open_storage(str(folder))
     spec = _spec(INSTANTS[0], 16 if work == "read" else 120)
@@ -142,15 +137,19 @@ class Watch:
 def run(folder: Path, work: str, rows: int) -> dict[str, Any]:
     """One work, watched; in a process of its own."""
     import hudi_timeline.reading.task  # noqa: F401 - what a reader imports counts as the interpreter
+    from hudi_format import (
+        BaseFile,
+        FileSlice,
+        SliceMerge,
+        VisibleInstants,
+        open_storage,
+        payload_rule,
+        with_meta,
+    )
     from hudi_format.file_names import parse_log_file
     from hudi_format.file_slice.compacted_file import SliceCompaction, compact_slice
-    from hudi_format.file_slice.reader import SliceMerge
     from hudi_format.file_slice.writer import Incoming, merge_file
     from hudi_format.log.scanner import BlockScope
-    from hudi_format.merge.payloads import payload_rule
-    from hudi_format.model import BaseFile, FileSlice, VisibleInstants
-    from hudi_format.schema.meta_fields import with_meta
-    from hudi_format.storage.open import open_storage
     from hudi_timeline.reading.plan import SliceLogs
     from hudi_timeline.reading.task import ReadTask
 

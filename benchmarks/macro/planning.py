@@ -30,12 +30,8 @@ import pyarrow as pa
 from processes import peak_rss
 from report import machine, machine_line
 
-from hudi_format.hfile.reader import HFileReader
-from hudi_format.hfile.writer import HFileWriter
-from hudi_format.model import WriteStat
-from hudi_format.storage.local import LocalStorage
-from hudi_timeline import table_config
-from hudi_timeline.table import HudiTable
+from hudi_format import HFileReader, HFileWriter, LocalStorage, WriteStat
+from hudi_timeline import HudiTable, table_config
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 
 HERE = Path(__file__).resolve()

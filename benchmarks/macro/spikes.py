@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from report import Measured, seconds_table, write
 
-from hudi_format.storage.open import open_storage
+from hudi_format import open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute

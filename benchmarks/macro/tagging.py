@@ -78,7 +78,7 @@ def session(**config: str) -> Any:
 
 def ours_on_spark(uri: str, changes: str) -> Tag:
     import hudi_spark
-    from hudi_format.storage.open import open_storage
+    from hudi_format import open_storage
     from hudi_spark.writing.engine import SparkEngine
     from hudi_timeline.writing.operation import execute
 

@@ -32,9 +32,9 @@ import numpy as np
 import pyarrow as pa
 from report import machine, machine_line
 
-from hudi_format.errors import WriteConflictError
+from hudi_format import WriteConflictError
+from hudi_timeline import HudiTable
 from hudi_timeline.concurrency.locks.provider import TableLock
-from hudi_timeline.table import HudiTable
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 from interop.apache_hudi import ApacheHudi, OursOnSpark

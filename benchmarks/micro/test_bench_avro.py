@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hudi_format.avro import Decoder, Encoder
+from hudi_format import Decoder, Encoder
 
 ROWS = int(os.environ.get("HUDI_BENCH_ROWS", 200_000))
 KINDS = {"s": "string", "l": "long", "d": "double"}

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_index.bloom.filter import BloomFilter, parse_filter
-from hudi_index.hashing.java import bucket_ids, java_hash, min_max
+from hudi_index import BloomFilter, bucket_ids, java_hash, min_max, parse_filter
 
 ROWS = int(os.environ.get("HUDI_BENCH_ROWS", 2_000_000))
 ENTRIES = 60_000

@@ -10,9 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_format.hfile.reader import HFileReader
-from hudi_format.hfile.writer import HFileWriter
-from hudi_format.storage.open import open_storage
+from hudi_format import HFileReader, HFileWriter, open_storage
 
 ROWS = int(os.environ.get("HUDI_BENCH_ROWS", 1_000_000))
 CODECS = ["none", "gz"]

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from hudi_format import payload_rule
 from hudi_format.merge.key_index import KeyIndex, precombine
-from hudi_format.merge.payloads import payload_rule
 from hudi_format.merge.record_merger import decide
 
 ROWS = int(os.environ.get("HUDI_BENCH_ROWS", 2_000_000))

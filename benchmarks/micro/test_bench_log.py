@@ -10,12 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from hudi_format import BlockType, LogFileReader, read_deletes
 from hudi_format.log import _scan
-from hudi_format.log.block import BlockType
 from hudi_format.log.block_index import IndexColumn, index
-from hudi_format.log.delete_block import read_deletes
 from hudi_format.log.encoder import avro_content, delete_content, frame
-from hudi_format.log.reader import LogFileReader
 
 ROWS = int(os.environ.get("HUDI_BENCH_ROWS", 1_000_000))
 INSTANT = "20261121051332794"

@@ -11,11 +11,9 @@ from pathlib import Path
 import fastavro
 import pytest
 
+from hudi_format import LocalStorage, WriteStat
 from hudi_format.avro.container import container_parts
-from hudi_format.model import WriteStat
-from hudi_format.storage.local import LocalStorage
-from hudi_timeline import table_config
-from hudi_timeline.table import HudiTable
+from hudi_timeline import HudiTable, table_config
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 
 INSTANTS = 1_000 if int(os.environ.get("HUDI_BENCH_ROWS", 1_000_000)) > 10_000 else 20

@@ -16,8 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from cuts.operations import EXTRA, OPERATIONS, Operation, next_write
-from hudi_format.storage.local import LocalStorage
-from hudi_format.storage.protocol import FileInfo, Storage
+from hudi_format import FileInfo, LocalStorage, Storage
 from hudi_timeline import HudiTable
 from hudi_timeline.testing import CHANGES, CRASH, TEAR, Fault, Faults
 from hudi_timeline.timeline.commit_metadata import read_commit

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.errors import ValidationError
-from hudi_format.storage.protocol import Storage
+from hudi_format import Storage, ValidationError
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.concurrency import markers
 from hudi_timeline.testing import CRASH, Fault, Faults, TableBuilder, make_state

@@ -17,10 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from cuts.driver import CutError, content, left_over, tree
 from cuts.operations import EXTRA, OPERATIONS, Operation, next_write
-from hudi_format.errors import HudiError
-from hudi_format.storage.local import LocalStorage
-from hudi_format.storage.open import open_storage
-from hudi_format.storage.protocol import Storage
+from hudi_format import HudiError, LocalStorage, Storage, open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.testing import CHANGES, DOUBLE, FAIL, LOSE, Fault, Faults, Kind

@@ -18,8 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from cuts.driver import CutError, content, left_over
 from cuts.operations import EXTRA, OPERATIONS, Operation, _table, next_write, options_of
 from cuts.random_faults import FaultyRuns
-from hudi_format.errors import UnsupportedError
-from hudi_format.storage.protocol import Storage
+from hudi_format import Storage, UnsupportedError
 from hudi_timeline import HudiTable
 from hudi_timeline.testing import CHANGES, Fault, Faults, Kind
 from hudi_timeline.timeline.instant import RESTORE

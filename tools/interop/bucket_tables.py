@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_format.storage.open import open_storage
+from hudi_format import open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.file_system_view.file_slices import newest_slices_of
 from hudi_timeline.file_system_view.snapshot import open_snapshot

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import hudi_spark
-from hudi_format.errors import HudiError
+from hudi_format import HudiError
 
 OURS = "ours"  # in the place of the bundle's path: this project's format("hudi")
 # Each plan runs once, over a few rows: what the second compiler and a parallel collector do costs more than it saves.

@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from hudi_format.storage.local import LocalStorage
+from hudi_format import LocalStorage
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.timeline import avro_files
 from hudi_timeline.timeline.instant import format_instant, parse_instant

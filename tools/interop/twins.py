@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from hudi_format import open_storage
 from hudi_format.schema.input_rows import as_reader
-from hudi_format.storage.open import open_storage
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute
 from interop import ours

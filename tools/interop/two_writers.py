@@ -33,7 +33,7 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from hudi_format.errors import HudiError
+from hudi_format import HudiError
 from hudi_timeline import HudiTable
 from interop.apache_hudi import ApacheHudi, OursOnSpark
 from interop.odd import OddRows

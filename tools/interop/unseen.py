@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from hudi_format.errors import HudiError, InstantNotFoundError, MissingFileError
+from hudi_format import HudiError, InstantNotFoundError, MissingFileError
 from hudi_timeline import HudiTable
 from hudi_timeline.options.read_options import ON_MISSING, SKIP
 from interop.apache_hudi import ApacheHudi

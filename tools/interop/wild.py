@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from hudi_format.errors import HudiError
+from hudi_format import HudiError
 from hudi_timeline import HudiTable
 from interop.apache_hudi import ApacheHudi
 from interop.rows import assert_same_rows

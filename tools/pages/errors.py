@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hudi_format import errors
-from hudi_format.errors import HudiError
+from hudi_format import HudiError, errors
 from pages.links import PACKAGES, ROOT
 
 ADVICE = Path(__file__).with_name("advice.toml")

@@ -29,9 +29,8 @@ import pyarrow.compute as pc
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from hudi_format.errors import HudiError
+from hudi_format import HudiError, open_storage
 from hudi_format.schema.input_rows import as_reader
-from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.verify.findings import Finding
 from hudi_timeline.writing.local_engine import LocalEngine

@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from hudi_format.errors import NotAHudiTableError
+from hudi_format import NotAHudiTableError
 from hudi_format.file_names import META_DIR
 from hudi_timeline import HudiTable
 from hudi_timeline.timeline.archived_timeline import archived_instants

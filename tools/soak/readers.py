@@ -24,8 +24,8 @@ import duckdb
 import polars
 import pyarrow as pa
 
+from hudi_format import HudiError
 from hudi_format.arrow.arrays import put_together
-from hudi_format.errors import HudiError
 from hudi_timeline import HudiTable
 from hudi_timeline.reading.scan import Scan
 

@@ -15,7 +15,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from hudi_format.errors import ConcurrentWriterError, HudiError, LockError
+from hudi_format import ConcurrentWriterError, HudiError, LockError
 from hudi_timeline import HudiTable
 from soak.serial_history import Batch, rows_of, wrong_in_snapshot
 
