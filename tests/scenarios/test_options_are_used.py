@@ -1,22 +1,35 @@
 """An option that is parsed is heeded: each field of a parsed configuration is read by the code that it is for."""
 
 import ast
+import inspect
+import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from hudi_timeline.options.read_config import ReadConfig
-from hudi_timeline.options.service_config import CallbackConfig, ServiceConfig
-from hudi_timeline.options.transaction_config import TransactionConfig
-from hudi_timeline.options.write_config import WriteConfig
+from hudi_timeline.options.config_key import ConfigKey, given_value, keys_of
+from hudi_timeline.options.option_types import TEXT
 
 PACKAGES = Path(__file__).parents[2] / "packages"
 CONFIG_ROOM = "hudi_timeline/options/"
 # What values of these classes are called where they are read.
-NAMES = {"config", "_config", "_options", "c", "asked", "options", "services", "callback"}
+NAMES = {
+    "config",
+    "_config",
+    "_options",
+    "c",
+    "asked",
+    "options",
+    "services",
+    "callback",
+    "settings",
+    "indexes",
+}
+PARTS = {"transaction", "compaction"}
 MEANT = {"drop_duplicates": "it is the policy `drop` of `duplicate_policy` once the options are parsed"}
 
 
@@ -35,27 +48,75 @@ def read_attributes() -> frozenset[str]:
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                 of = node.value
                 name = of.attr if isinstance(of, ast.Attribute) else of.id if isinstance(of, ast.Name) else ""
-                # A part of another configuration has its field's name; a `Transaction` is none.
-                if name in NAMES or (name == "transaction" and isinstance(of, ast.Attribute)):
+                # A part of another configuration has its field's name; a `Transaction` is none, nor is a module.
+                if name in NAMES or (name in PARTS and isinstance(of, ast.Attribute)):
                     found.add(node.attr)
     return frozenset(found)
 
 
+def configurations() -> list[type]:
+    """Classes with the parsed values of options: those in the room of options whose fields are bound to one."""
+    found = []
+    for file in sorted(PACKAGES.glob("hudi-timeline/src/hudi_timeline/options/*_config.py")):
+        module = import_module(f"hudi_timeline.options.{file.stem}")
+        classes = [
+            c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__
+        ]
+        found += [c for c in classes if is_dataclass(c) and keys_of(c)]
+    return found
+
+
+def derived(cls: type) -> dict[str, set[str]]:
+    """Fields that each of its properties is made of."""
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    return {
+        node.name: {
+            a.attr for a in ast.walk(node) if isinstance(a, ast.Attribute) and ast.unparse(a.value) == "self"
+        }
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+    }
+
+
 def unread(cls: type) -> list[str]:
-    known = read_attributes()
-    return [f.name for f in fields(cls) if f.name not in known and f.name not in MEANT]
+    known = {*read_attributes(), *MEANT}
+    for name, made_of in derived(cls).items():
+        if name in known:
+            known |= made_of
+    return [f.name for f in fields(cls) if f.name not in known]
 
 
-@pytest.mark.parametrize("cls", [WriteConfig, ReadConfig, ServiceConfig, CallbackConfig, TransactionConfig])
+@pytest.mark.parametrize("cls", configurations(), ids=lambda c: c.__name__)
 @pytest.mark.sampled(3)
 def test_each_parsed_field_is_read(cls):
     assert unread(cls) == []
+
+
+def test_all_configurations_are_looked_at():
+    names = {c.__name__ for c in configurations()}
+    assert names >= {
+        "CompactionConfig",
+        "IndexConfig",
+        "LockConfig",
+        "ReadConfig",
+        "TransactionConfig",
+        "WriteConfig",
+    }
 
 
 def test_a_field_that_nothing_reads_is_found():
     @dataclass
     class Made:
         operation: str = ""
-        nobody_reads_this: str = ""
+        nobody_reads_this: str = given_value(ConfigKey("hoodie.made.up", TEXT))
+        only_another_reads: str = ""
 
-    assert unread(Made) == ["nobody_reads_this"]
+        @property
+        def nobody_asks(self) -> str:
+            return self.only_another_reads
+
+        @property
+        def table_type(self) -> str:
+            return self.operation
+
+    assert unread(Made) == ["nobody_reads_this", "only_another_reads"]

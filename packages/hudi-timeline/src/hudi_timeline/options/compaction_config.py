@@ -80,11 +80,6 @@ class CompactionConfig:
         return self.inline
 
     @property
-    def schedules_inline(self) -> bool:
-        """Whether a write plans a compaction afterwards, for another process to execute."""
-        return self.schedule_inline
-
-    @property
     def parquet(self) -> ParquetConfig:
         """Layout of the new base files."""
         return ParquetConfig(

@@ -94,7 +94,7 @@ def _compact(
     """Compact as the options say; returns the instants of completed compactions."""
     timeline = context.look().timeline
     pending = timeline.pending(COMPACTION)
-    if config.schedules_inline:
+    if config.schedule_inline:
         if not pending and is_due(timeline, config, context.clock()).is_due:
             compaction.schedule(context, config, only_if_due=True)
         return []
