@@ -1,9 +1,7 @@
-"""Which lock the option of the provider chooses, and what a lock of the user's own has to be."""
+"""Which lock the option of the provider chooses."""
 
 import sys
-from importlib import import_module
 
-import pyarrow as pa
 import pytest
 
 from hudi_format.errors import (
@@ -13,13 +11,11 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.storage.open import open_storage
-from hudi_timeline import HudiTable, table_config
 from hudi_timeline.concurrency.locks.file_system import FileSystemLock
 from hudi_timeline.concurrency.locks.local import LocalLock
 from hudi_timeline.concurrency.locks.provider import InProcessLock, hold
 from hudi_timeline.concurrency.locks.select import FILE_SYSTEM, IN_PROCESS, ZOOKEEPER, lock_for, lock_of
 from hudi_timeline.options.transaction_config import LockConfig, parse_transaction_options
-from hudi_timeline.transaction.transaction import begin_transaction
 
 pytestmark = pytest.mark.req("CC-09")
 
@@ -121,80 +117,3 @@ def test_addresses_that_are_none_are_refused_before_anything_is_asked(storage, c
 def test_a_metastores_lock_may_have_the_address_of_a_zookeeper_as_apache_hudis_guide_gives_it(storage):
     given = {**IN_METASTORE, "hoodie.write.lock.zookeeper.url": "z", "hoodie.write.lock.zookeeper.port": "1"}
     assert "d.t" in lock_of(storage, parse_transaction_options(given)).lock.name
-
-
-OWN = """
-import threading
-
-_free = threading.Lock()
-calls = []
-
-
-class Own:
-    def __init__(self, uri, options):
-        self.name = f"own lock of {uri}"
-        calls.append(dict(options))
-
-    def try_acquire(self):
-        return _free.acquire(blocking=False)
-
-    def verify(self):
-        calls.append("verify")
-
-    def release(self):
-        if _free.locked():
-            _free.release()
-
-    def holder(self):
-        return ""
-
-
-class NotGivenBack(Own):
-    fails = True
-
-    def release(self):
-        super().release()
-        if self.fails:
-            raise ConnectionError("the server has gone")
-
-
-class NoLock:
-    def __init__(self, uri, options):
-        pass
-"""
-
-
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    folder = tmp_path / "code"
-    folder.mkdir()
-    (folder / "own_locks_of_a_test.py").write_text(OWN)
-    monkeypatch.syspath_prepend(str(folder))
-    yield "own_locks_of_a_test"
-    sys.modules.pop("own_locks_of_a_test", None)
-
-
-def test_a_lock_of_the_users_own_is_that_of_a_write(storage, own):
-    options = {PROVIDER: f"{own}:Own", "hoodie.write.lock.zookeeper.url": "for:it"}
-    config = parse_transaction_options(options)
-    with begin_transaction(storage, table_config.load(storage), operation="UPSERT", options=config) as write:
-        write.inflight(None)
-        write.commit([], schema_text="")
-    calls = import_module(own).calls
-    assert calls[0]["hoodie.write.lock.zookeeper.url"] == "for:it"
-    assert "verify" in calls
-    with pytest.raises(InvalidOptionError, match="try_acquire"):
-        lock_of(storage, parse_transaction_options({PROVIDER: f"{own}:NoLock"}))
-    with pytest.raises(InvalidOptionError, match="Nothing"):
-        lock_of(storage, parse_transaction_options({PROVIDER: f"{own}:Nothing"}))
-
-
-def test_a_write_is_not_taken_for_failed_where_a_lock_of_the_users_own_cannot_be_given_back(tmp_path, own):
-    rows = pa.table({"k": ["a"], "n": [1]})
-    lock = {PROVIDER: f"{own}:NotGivenBack"}
-    table = HudiTable.create(tmp_path / "t", rows.schema, name="t", record_keys="k")
-    for _ in range(2):
-        assert table.insert(rows, options=lock).instant
-    import_module(own).NotGivenBack.fails = False
-    assert table.insert(rows, options=lock).instant
-    assert table.count() == 3

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from hudi_format._checks import imported
 from hudi_format.errors import InvalidOptionError, UnsupportedError
 from hudi_format.storage.open import open_storage
 from hudi_format.storage.protocol import ReplacingStorage, Storage
@@ -77,13 +76,15 @@ def lock_for(
 
     Raises:
         UnsupportedError: another provider, or one whose client library is missing.
-        InvalidOptionError: a class of the user that is none.
+        InvalidOptionError, LockError: as `own_lock`.
     """
     config = config or LockConfig()
     if not config.provider:
         return _default(storage, config)
     if ":" in config.provider:
-        return _own_class(storage, config.provider, options or {})
+        from hudi_timeline.concurrency.locks.own_class import own_lock
+
+        return own_lock(storage.uri, config.provider, options or {})
     make = _PROVIDERS.get(config.provider)
     if make is None:
         raise UnsupportedError(
@@ -172,28 +173,3 @@ _PROVIDERS: dict[str, Callable[[Storage, LockConfig, Mapping[str, str]], Lock]] 
     DYNAMODB_IMPLICIT: _dynamodb,
     HIVE_METASTORE: _hive_metastore,
 }
-_METHODS = ("try_acquire", "verify", "release", "holder")
-
-
-def _own_class(storage: Storage, name: str, options: Mapping[str, str]) -> Lock:
-    """Lock of a class that the call itself names; a table cannot name one."""
-    found = imported(name, LOCK_PROVIDER)
-    try:
-        lock: Lock = found(storage.uri, dict(options))
-    except TypeError as e:
-        raise InvalidOptionError(
-            f"{LOCK_PROVIDER}={name} makes no lock: {e}",
-            table=storage.uri,
-            remedy="give a class that is made of the table's URI and the options.",
-            option=LOCK_PROVIDER,
-        ) from e
-    missing = [m for m in _METHODS if not callable(getattr(lock, m, None))]
-    if missing or not isinstance(getattr(lock, "name", None), str):
-        raise InvalidOptionError(
-            f"{LOCK_PROVIDER}={name} makes no lock: it has no {', '.join(missing or ['name'])}",
-            table=storage.uri,
-            remedy="give a class that is made of the table's URI and the options, with the attribute name and the "
-            "methods try_acquire, verify, release and holder of hudi_timeline.concurrency.locks.provider.Lock.",
-            option=LOCK_PROVIDER,
-        )
-    return lock
