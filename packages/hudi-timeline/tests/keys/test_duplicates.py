@@ -53,6 +53,12 @@ def test_what_goes_to_disk_and_comes_in_pieces_is_the_same(tmp_path, kind):
             assert min(Counter(piece.column("key").to_pylist()).values()) > 1
 
 
+@pytest.mark.parametrize("kind", TABLES)
+def test_nothing_that_arrow_deprecates_is_used(tmp_path, kind, recwarn):
+    assert duplicated(tmp_path / "t", kind).duplicates().num_rows
+    assert [w for w in recwarn if issubclass(w.category, (FutureWarning, DeprecationWarning))] == []
+
+
 def test_keys_of_one_hash_are_told_apart(tmp_path, monkeypatch):
     table = duplicated(tmp_path / "t", "cow")
     before = table.duplicates().to_pylist()

@@ -262,8 +262,12 @@ def _rows_with(keyed: KeyedSlices, part: Sequence[tuple[int, FileSlice]], hashes
     rows = pa.concat_tables(_each(of_slice, part)).combine_chunks()
     groups = key_groups(rows.column("key"))
     rows = rows.filter(pa.array(np.bincount(groups, minlength=len(groups))[groups] > 1))
-    order = [(n, "ascending") for n in ("key", "commit_time", "commit_seqno", "slice", "copy")]
-    return rows.take(pc.sort_indices(rows, order, null_placement="at_start"))
+    order = rows.select(["key", "commit_time", "commit_seqno", "slice", "copy"])
+    # Unknown ones come first; not by null_placement, which pyarrow 25 deprecates.
+    for name in ("commit_time", "commit_seqno"):
+        at = order.schema.get_field_index(name)
+        order = order.set_column(at, name, pc.fill_null(order.column(name), ""))
+    return rows.take(pc.sort_indices(order, [(n, "ascending") for n in order.column_names]))
 
 
 def copies(keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
