@@ -11,11 +11,13 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.storage.open import open_storage
+from hudi_timeline.concurrency.locks import select
 from hudi_timeline.concurrency.locks.file_system import FileSystemLock
 from hudi_timeline.concurrency.locks.local import LocalLock
 from hudi_timeline.concurrency.locks.provider import InProcessLock, hold
 from hudi_timeline.concurrency.locks.select import FILE_SYSTEM, IN_PROCESS, ZOOKEEPER, lock_for, lock_of
 from hudi_timeline.options.transaction_config import LockConfig, parse_transaction_options
+from hudi_timeline.options.transaction_options import LOCK_PROVIDERS
 
 pytestmark = pytest.mark.req("CC-09")
 
@@ -40,6 +42,10 @@ OF_SERVERS = {
     "ZooKeeper": (IN_ZOOKEEPER, "kazoo.client", "hudi-timeline[zookeeper]"),
     "DynamoDB": (IN_DYNAMODB, "botocore.session", "hudi-timeline[dynamodb]"),
 }
+
+
+def test_each_provider_that_the_option_takes_makes_a_lock_and_no_other_does():
+    assert set(select._PROVIDERS) == set(LOCK_PROVIDERS.values())
 
 
 def test_the_provider_chooses_the_lock(storage, tmp_path):
