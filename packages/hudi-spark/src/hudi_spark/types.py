@@ -144,7 +144,11 @@ def to_spark_type(kind: pa.DataType, column: str = "") -> T.DataType:
     for spark, arrow in _TO_ARROW:
         if arrow.equals(kind):
             return spark()
-    raise SchemaError(f"column {column!r} has type {kind}, which Spark does not support", column=column)
+    raise SchemaError(
+        f"column {column!r} has type {kind}, which Spark does not support",
+        remedy="leave the column out, or read it without Spark.",
+        column=column,
+    )
 
 
 def without_void(kind: T.DataType, wanted: T.DataType) -> T.DataType:

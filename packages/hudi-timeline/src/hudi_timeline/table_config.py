@@ -484,7 +484,9 @@ def create(storage: Storage, properties: Mapping[str, str]) -> TableConfig:
     p = {**_CREATION_DEFAULTS, **of_type, **properties}
     p[CHECKSUM] = checksum(p)
     config = TableConfig(p)
-    exists = TableExistsError("there is a Hudi table already", table=storage.uri)
+    exists = TableExistsError(
+        "there is a Hudi table already", table=storage.uri, remedy="open it, or choose another path."
+    )
     if storage.info(PROPERTIES_FILE) is not None or storage.info(BACKUP_FILE) is not None:
         raise exists
     for folder in (".schema", config.archive_folder, ".temp", ".aux"):

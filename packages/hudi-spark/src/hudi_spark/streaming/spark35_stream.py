@@ -66,7 +66,10 @@ class PlanMarkers:
                     )
                 marker = OffsetFile.parse(name.strip())
                 if marker is None:
-                    raise UnsupportedError(f"{name!r} is not an offset file of a stream")
+                    raise UnsupportedError(
+                        f"{name!r} is not an offset file of a stream",
+                        remedy="remove what others have written into the stream's folder, and restart the query.",
+                    )
                 scan = self.stream.scan(marker.begin, marker.end)
                 columns = [n for n in self.columns if n in scan.schema.names]
                 scan = self.stream.scan(marker.begin, marker.end, columns)

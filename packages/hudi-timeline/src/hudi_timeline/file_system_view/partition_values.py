@@ -228,20 +228,21 @@ def _typed(text: pa.Array, column: PartitionColumn, paths: Sequence[str], uri: s
     try:
         return cast_text(text, column.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as whole:
+        remedy = "check the table's key generator; rename the folder if it is not the table's."
+        remedy = remedy if column.stored else STORE_COLUMN
         for path, value in zip(paths, text, strict=True):
             try:
                 cast_text(texts([value.as_py()]), column.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
                 lacking = "" if column.stored else ", and the files do not hold the column"
-                remedy = "check the table's key generator; rename the folder if it is not the table's."
                 raise PartitionPathError(
                     f"the partition path {path!r} has the value {value.as_py()!r} for column {column.name}, "
                     f"which is not of type {column.type}{lacking}: {str(e).splitlines()[0]}",
                     table=uri,
                     column=column.name,
-                    remedy=remedy if column.stored else STORE_COLUMN,
+                    remedy=remedy,
                 ) from None
-        raise PartitionPathError(f"column {column.name}: {whole}", table=uri) from None
+        raise PartitionPathError(f"column {column.name}: {whole}", table=uri, remedy=remedy) from None
 
 
 def cast_text(text: pa.Array, to: pa.DataType) -> pa.Array:

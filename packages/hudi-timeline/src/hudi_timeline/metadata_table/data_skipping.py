@@ -506,6 +506,7 @@ def _outside(table: MetadataTable, slices: Sequence[FileSlice], keys: pa.Array, 
         raise CorruptFileError(
             f"the record index has the key {strange!r} in {found[strange][1]}, which was replaced",
             table=table.storage.uri,
+            remedy="read with hoodie.metadata.enable=false; `hudi verify` says what else is wrong.",
         )
     return {f.path: named for s in slices if (s.partition, s.file_id) not in wanted for f in _files(s)}
 

@@ -137,7 +137,9 @@ class PathSelection:
                 patterns.append(tuple(re.compile(_regex(p) + r"\Z", re.DOTALL) for p in parts))
             except (ValueError, re.error) as e:
                 raise InvalidOptionError(
-                    f"{option} names {path!r}, which is not a path pattern: {e}"
+                    f"{option} names {path!r}, which is not a path pattern: {e}",
+                    remedy="write it as Hadoop does: * and ? within a folder's name, [ab] and {a,b} for some.",
+                    option=option,
                 ) from None
         return cls(tuple(patterns), tuple(paths), option)
 

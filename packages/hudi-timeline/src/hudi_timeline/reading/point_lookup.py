@@ -170,7 +170,9 @@ def _by_times(
         return []
     scan = scan_of()
     if _state_of(scan.snapshot) != _state_of(now):
-        raise StaleSnapshotError("the table was changed while keys were looked up", table=storage.uri)
+        raise StaleSnapshotError(
+            "the table was changed while keys were looked up", table=storage.uri, remedy="look them up again."
+        )
     conditions = []
     for name in config.record_key_fields:
         if name in times.schema.names and times.schema.field(name).type == scan.schema.field(name).type:

@@ -75,9 +75,15 @@ def rules_of(text: str, more: Mapping[str, str | pc.Expression] | None = None) -
     names = [r.name for r in found]
     for rule in found:
         if isinstance(rule.condition, str) and not rule.condition.strip():
-            raise InvalidOptionError(f"rule {rule.name!r} has no condition", option=RULES)
+            raise InvalidOptionError(
+                f"rule {rule.name!r} has no condition",
+                remedy="write name: condition, such as paid: fare >= 0.",
+                option=RULES,
+            )
         if names.count(rule.name) > 1:
-            raise InvalidOptionError(f"two rules have the name {rule.name!r}", option=RULES)
+            raise InvalidOptionError(
+                f"two rules have the name {rule.name!r}", remedy="give each a name of its own.", option=RULES
+            )
     return tuple(found)
 
 
@@ -265,7 +271,11 @@ def _unsafe_partitions(rows: pa.Table, task: RowChecks) -> list[tuple[np.ndarray
 def _column(rows: pa.Table, name: str) -> pa.Array:
     column = nested_column(rows, name)
     if column is None:
-        raise MissingColumnError(f"column {name!r} is not in the data", column=name)
+        raise MissingColumnError(
+            f"column {name!r} is not in the data",
+            remedy=f"write rows with it; the columns are {', '.join(rows.column_names)}.",
+            column=name,
+        )
     return one_array(column)
 
 

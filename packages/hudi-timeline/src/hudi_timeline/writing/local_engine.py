@@ -425,7 +425,9 @@ def check_ordering(rows: pa.Table | pa.RecordBatch, task: PrepareTask, first: in
     column = nested_column(rows, task.ordering_field)
     if column is None:
         raise MissingColumnError(
-            f"ordering column {task.ordering_field!r} is not in the data", column=task.ordering_field
+            f"ordering column {task.ordering_field!r} is not in the data",
+            remedy="write rows with it.",
+            column=task.ordering_field,
         )
     if column.null_count:
         nulls = f"is null in {column.null_count} of {rows.num_rows} rows"

@@ -122,7 +122,7 @@ def create_table(
         created = table_config.create(storage, properties)
     except TableExistsError as e:
         if not exist_ok:
-            e.advise(
+            e.remedy = (
                 "open it with HudiTable.open(uri), or give exist_ok=True; write_hudi(uri, data) adds to a table or "
                 "makes it."
             )

@@ -170,7 +170,10 @@ class HiveMetastoreLock:
         try:
             found = self._once("show_locks", (1, STRUCT, request))
         except RefusedError as e:
-            raise LockError(f"the Hive metastore does not show the locks of {self.name}: {e}") from None
+            raise LockError(
+                f"the Hive metastore does not show the locks of {self.name}: {e}",
+                remedy="look into the metastore's log, and try again.",
+            ) from None
         return [e for e in (found or {}).get(1, []) if isinstance(e.get(_SHOWN_ID), int)]
 
     # --- the lock ---------------------------------------------------------------------------------------

@@ -64,9 +64,14 @@ class LocalLock:
         try:
             self._descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
-            raise NotAHudiTableError(f"the folder {self._folder} to lock does not exist") from None
+            raise NotAHudiTableError(
+                f"the folder {self._folder} to lock does not exist", remedy="check the path."
+            ) from None
         except OSError as e:
-            raise LockError(f"cannot open {self._folder} to lock it: {e.strerror}") from e
+            raise LockError(
+                f"cannot open {self._folder} to lock it: {e.strerror}",
+                remedy="give this user the right to read it.",
+            ) from e
         _open_descriptors.add(self._descriptor)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

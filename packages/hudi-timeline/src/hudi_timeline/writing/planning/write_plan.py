@@ -295,7 +295,7 @@ def plan_for(
 
     if operation in WRITES_NO_ROWS:
         if stored is None:
-            raise NotAHudiTableError("the table has no schema yet: it has no rows", table=storage.uri)
+            raise NotAHudiTableError("the table has no schema yet", table=storage.uri, remedy="write rows.")
         schema = stored
         roots = dict.fromkeys(n.partition(".")[0] for n in (*key_spec.key_fields, *key_spec.partition_fields))
         input_schema = pa.schema([])
