@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import decimal
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -108,6 +110,27 @@ def test_defaults_inside_of_records_are_those_of_avro(kind: pa.DataType, default
     given = pa.array([{"old": 1}], pa.struct([("old", pa.int64())]))
     found = convert(given, outer, "c")
     assert found.field("new").to_pylist() == [value]
+
+
+NO_MAP = """
+import pyarrow as pa
+from hudi_format.errors import SchemaError
+from hudi_format.schema.avro import DEFAULT
+from hudi_format.schema.casts import convert
+
+MAP = pa.map_(pa.string(), pa.int64())
+for kind, default in ((MAP, b"[null]"), (pa.list_(MAP), b"[[null]]"), (pa.struct([("m", MAP)]), b'{"m": [null]}')):
+    outer = pa.struct([pa.field("old", pa.int64()), pa.field("new", kind, False, {DEFAULT: default})])
+    try:
+        convert(pa.array([{"old": 1}], pa.struct([("old", pa.int64())])), outer, "c")
+    except SchemaError as e:
+        print(e.details["column"])
+"""
+
+
+def test_a_default_of_a_map_that_is_no_map_is_none_and_does_not_end_the_process() -> None:
+    ended = subprocess.run([sys.executable, "-c", NO_MAP], capture_output=True, text=True, check=False)
+    assert ended.stdout == "c.new\n" * 3, ended
 
 
 def test_nothing_but_a_change_of_the_tables_rounds():

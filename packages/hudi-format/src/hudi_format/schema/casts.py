@@ -493,7 +493,9 @@ def _default(value: Any, kind: pa.DataType) -> Any:
         return None
     if pt.is_struct(kind) and is_union([f.name for f in kind]):
         return {kind.field(0).name: _default(value, kind.field(0).type)}
-    if isinstance(value, dict) and pt.is_map(kind):
+    if pt.is_map(kind):
+        if not isinstance(value, dict):  # of a list with a null in it Arrow makes the end of the process
+            raise TypeError("no map")
         return [(k, _default(v, kind.item_type)) for k, v in value.items()]
     if isinstance(value, dict) and pt.is_struct(kind):
         own = {f.name: json.loads(f.metadata[DEFAULT]) for f in kind if DEFAULT in (f.metadata or {})}

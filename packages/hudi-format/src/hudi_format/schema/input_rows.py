@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, time
 from functools import partial
@@ -280,10 +280,43 @@ def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None
             )
     if kind is None and guess is not None:
         return guess
+    if kind is not None:
+        _refuse_lacking_pairs(name, values, kind)
     try:
         return pa.array(values, kind)
     except _REFUSALS:
         raise _mixed(name, values, kind) from None
+
+
+def _refuse_lacking_pairs(name: str, values: Sequence[Any], kind: pa.DataType) -> None:
+    """Raise SchemaError for a null among the pairs of a map, which ends the process where Arrow sees it."""
+    if pt.is_map(kind) and not pt.is_nested(kind.item_type) and set(map(type, values)) <= {dict, type(None)}:
+        return  # nearly always, and without a step of Python's for each
+    for row, value in enumerate(values):
+        if _lacks_pair(value, kind):
+            raise unlike(name, value, row, _why_not(value, row, kind))
+
+
+def _lacks_pair(value: Any, kind: pa.DataType) -> bool:
+    if not pt.is_nested(kind) or not isinstance(value, Collection) or isinstance(value, (str, bytes)):
+        return False
+    if pt.is_map(kind):
+        pairs = value.items() if isinstance(value, Mapping) else value
+        if any(p is None for p in pairs):
+            return True
+        item = kind.item_type
+        return pt.is_nested(item) and any(_lacks_pair(p[1], item) for p in pairs if _is_pair(p))
+    if pt.is_struct(kind):
+        if isinstance(value, Mapping):
+            members: Iterable[Any] = value.items()
+        else:  # Arrow takes tuples by place, lists of pairs by name
+            members = zip(kind.names, value, strict=False) if isinstance(value, tuple) else value
+        return any(_lacks_pair(p[1], _member(kind, p[0]) or pa.null()) for p in members if _is_pair(p))
+    return pt.is_nested(kind.value_type) and any(_lacks_pair(v, kind.value_type) for v in value)
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2
 
 
 def _alike(name: str, values: Sequence[Any], known: Callable[[], pa.Schema | None] | None) -> Sequence[Any]:
