@@ -15,6 +15,8 @@ from hudi_format.errors import (
     MissingFileError,
     UnsupportedError,
 )
+from hudi_timeline import HudiTable
+from hudi_timeline.reading.incremental.incremental_range import completion_times
 
 SCHEMA = pa.schema([("p", pa.string()), ("id", pa.string()), ("v", pa.int64())])
 POLICY = "hoodie.read.timeline.holes.resolution.policy"
@@ -111,8 +113,61 @@ def test_a_file_that_the_cleaner_took_is_an_error_with_a_way_round(made):
     old.unlink()
     with pytest.raises(MissingFileError) as e:
         changed(made, at(10), at(20))
-    assert FALLBACK in e.value.remedy
+    assert "end at a later commit or give no end" in e.value.remedy
     assert changed(made, at(10), at(30)) == ["1", "2", "3"]  # the newest file of the range is there
+    assert changed(made, at(10)) == ["1", "2", "3", "8"]
+    assert FALLBACK in e.value.remedy
+    for how in ({"options": {FALLBACK: "true"}}, {"on_missing": "full_scan"}):
+        with pytest.warns(UserWarning, match="rows are missing"):
+            assert changed(made, at(10), at(20), **how) == ["2"]
+
+
+@pytest.mark.parametrize("how", [{"order": "completion"}, {"options": {POLICY: "USE_TRANSITION_TIME"}}])
+def test_no_scan_of_the_whole_table_is_advised_where_it_is_refused(made, how):
+    (old,) = [f for f in (made.path / "a").glob("*.parquet") if at(20) in f.name]
+    old.unlink()
+    times = list(completion_times(made.open().read().snapshot).values())
+    with pytest.raises(MissingFileError) as e:
+        changed(made, times[0], times[1], **how)
+    assert "end at a later commit or give no end" in e.value.remedy
+    assert "full_scan" not in e.value.remedy
+    assert FALLBACK not in e.value.remedy
+    assert changed(made, times[0], **how) == ["1", "2", "3", "8"]
+
+
+def test_without_an_end_no_cleaner_is_to_blame(made):
+    (newest,) = [f for f in (made.path / "a").glob("*.parquet") if at(30) in f.name]
+    newest.unlink()
+    with pytest.raises(MissingFileError) as e:
+        changed(made, at(10))
+    assert "if the cleaner removed it" not in e.value.remedy
+    assert "put the file back" in e.value.remedy
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("policy", ["KEEP_LATEST_FILE_VERSIONS", "KEEP_LATEST_COMMITS"])
+def test_a_full_scan_gives_what_is_left_by_whichever_policy_was_cleaned(tmp_path, kind, policy):
+    """By file versions it was an error: such a clean does not say from when on all files are there."""
+    schema = pa.schema([("id", pa.string()), ("v", pa.int64())])
+    table = HudiTable.create(tmp_path / "t", schema, name="t", table_type=kind, record_keys="id")
+    off = {"hoodie.clean.automatic": "false", "hoodie.compact.inline": "false"}
+    begin = table.upsert(pa.table([["a"], [0]], schema=schema), options=off).instant
+    table.upsert(pa.table([["b"], [1]], schema=schema), options=off)
+    if kind == "MERGE_ON_READ":
+        table.compact(options=off)
+    end = table.upsert(pa.table([["c"], [2]], schema=schema), options=off).instant
+    for v in (3, 4):
+        table.upsert(pa.table([["a"], [v]], schema=schema), options=off)
+        if kind == "MERGE_ON_READ":
+            table.compact(options=off)
+    few = {"hoodie.cleaner.fileversions.retained": "1", "hoodie.cleaner.commits.retained": "1"}
+    table.clean(options={"hoodie.cleaner.policy": policy, **few})
+    with pytest.raises(MissingFileError, match=r"on_missing='full_scan'"):
+        table.read_incremental(begin, end).to_arrow()
+    scan = table.read_incremental(begin, end, on_missing="full_scan")
+    with pytest.warns(UserWarning, match="rows are missing"):
+        assert sorted(scan.to_arrow().column("id").to_pylist()) == ["b", "c"]
+    assert not scan.plan.complete
 
 
 def test_the_full_scan_finds_rows_whose_files_are_gone(made):

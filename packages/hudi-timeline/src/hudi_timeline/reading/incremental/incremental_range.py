@@ -450,10 +450,7 @@ class IncrementalSource(RangeSource):
         if gone is None:
             return sizes
         error = missing_file(gone, storage.uri)
-        error.remedy = (
-            "if the cleaner removed it, begin at a later instant or set "
-            f"{FULL_SCAN_FALLBACK}=true to read the whole table; else {error.remedy}"
-        )
+        self._advise(error)
         raise error
 
     def _existing(self, written: dict[Group, CommittedBaseFile]) -> list[BaseFile]:
@@ -478,24 +475,28 @@ class IncrementalSource(RangeSource):
         snapshot, end = self.snapshot, self.range.end
         if snapshot.config.version.has_completion_times:
             state = completed_by(snapshot, end) if end else snapshot
-            try:
-                return self._of_commits(self._whole(state))
-            except MissingFileError as e:
-                if not end:
-                    raise
-                if self.options.on_missing == FULL_SCAN or self.options.fallback_full_scan:
-                    return self._left(f"first {e.file}")
-                e.remedy = (
-                    f"if the cleaner removed it, end at a later commit, or set on_missing={FULL_SCAN!r} ({ON_MISSING}) "
-                    "to read the rows of the range that the table still has."
-                )
-                raise
-        if end:
-            oldest = oldest_whole(snapshot.storage, snapshot.config, snapshot.timeline, end)
+        else:
+            oldest = end and oldest_whole(snapshot.storage, snapshot.config, snapshot.timeline, end)
             if end < oldest:
                 return self._left(f"of instants before {oldest}")
-        at = end or (self.range.instants[-1].time if self.range.instants else "")
-        return self._of_commits(self._whole(replace(snapshot, as_of=at)))
+            state = replace(snapshot, as_of=end or max((i.time for i in self.range.instants), default=""))
+        try:
+            return self._of_commits(self._whole(state))
+        except MissingFileError as e:
+            if end and (self.options.on_missing == FULL_SCAN or self.options.fallback_full_scan):
+                return self._left(f"first {e.file}")
+            self._advise(e)
+            raise
+
+    def _advise(self, error: MissingFileError) -> None:
+        """Name what can be read without a missing file; where there is no end, no cleaner took it."""
+        if self.range.end:
+            whole = f", set on_missing={FULL_SCAN!r} ({FULL_SCAN_FALLBACK}=true) for the rows that are left"
+            if not self.snapshot.config.version.has_completion_times and self.range.by_completion:
+                whole = ""  # `refuse_whole`
+            error.remedy = (
+                f"if the cleaner removed it, end at a later commit or give no end{whole}; else {error.remedy}"
+            )
 
     def _left(self, gone: str, *, lenient: bool = False) -> ScanPlan:
         """Rows of the range that are still in the table.
