@@ -23,7 +23,7 @@ QUESTIONS = [
 
 @pytest.mark.req("SE-04")
 @pytest.mark.parametrize(("table", "question"), QUESTIONS, ids=str)
-def test_answers(opened, table, question):
+def test_special_tables_have_the_answers_of_apache_hudi(opened, table, question):
     options = BY_NAME if "added" in table.name or "forgotten" in table.name else {}
     found = opened(table).read(query=question.kind, options=options, meta_columns=True).to_arrow()
     assert_same_answer(found, question.expected())

@@ -108,7 +108,9 @@ def test_the_array_covers_every_pair() -> None:
         for n, c in enumerate(CASES)
     ],
 )
-def test_twins(tmp_path: Path, apache: ApacheHudi, case: dict[str, str]) -> None:
+def test_two_tables_with_one_history_are_twins(
+    tmp_path: Path, apache: ApacheHudi, case: dict[str, str]
+) -> None:
     twins = Twins(tmp_path, _shape(case), apache)
     twins.write(case["operation"], twins.new(30))
     twins.check()

@@ -287,7 +287,9 @@ def _check_reader(twins: Twins, read: Callable[..., pa.Table], late: Collection[
         for n, c in enumerate(CASES)
     ],
 )
-def test_twins(tmp_path: Path, pool: Any, apache: ApacheHudi, case: dict[str, str]) -> None:
+def test_two_tables_with_one_history_are_twins(
+    tmp_path: Path, pool: Any, apache: ApacheHudi, case: dict[str, str]
+) -> None:
     spark = pool.ours() if case["engine"] == "spark" else None
     twins = Twins(tmp_path, _shape(case), apache, spark, derived=_derived(case))
     first = twins.new(FIRST)

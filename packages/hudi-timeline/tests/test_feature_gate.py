@@ -160,7 +160,7 @@ def refusal(check, *arguments):
 @pytest.mark.parametrize(
     ("feature", "properties", "files", "refused"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
 )
-def test_the_gate(tmp_path, feature, properties, files, refused):
+def test_a_feature_is_refused_where_it_could_be_damaged(tmp_path, feature, properties, files, refused):
     storage, config, timeline = table(tmp_path, properties, files)
     by_name = partial(check_service, also=["schema on read"])
     for access, check in (("read", check_read), ("write", check_write), ("service", by_name)):

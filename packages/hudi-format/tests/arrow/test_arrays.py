@@ -39,7 +39,7 @@ TEXTS = (
 
 
 @pytest.mark.parametrize("values", TEXTS)
-def test_texts(values):
+def test_texts_are_those_that_arrow_makes(values):
     made = texts(values)
     made.validate(full=True)
     assert made.equals(pa.array(values, pa.string()))
@@ -97,7 +97,7 @@ def test_a_text_that_utf_8_does_not_have_is_refused_as_pyarrow_does():
         pa.array(["a", "\udce4"], pa.string())
 
 
-def test_one_text():
+def test_one_text_is_a_scalar_of_arrow():
     assert text("é") == pa.scalar("é")
 
 

@@ -12,7 +12,7 @@ from hudi_format.hfile._checksum import chunk_checksums
 
 
 @given(st.binary(max_size=200), st.integers(1, 64))
-def test_checksums(data, chunk):
+def test_checksums_are_those_of_each_chunk(data, chunk):
     for castagnoli in (False, True):
         got = chunk_checksums(data, chunk, castagnoli=castagnoli)
         assert got == chunk_checksums(data, chunk, castagnoli=castagnoli, by_table=True)

@@ -29,7 +29,7 @@ def test_all_nine_are_here():
 
 
 @pytest.mark.req("MT-02")
-def test_whole(file):
+def test_a_scan_gives_every_entry_in_order(file):
     want = entries(file.read_bytes())
     reader = HFileReader.open(open_storage(str(file.parent)), file.name)
     assert _pairs(reader.scan()) == want

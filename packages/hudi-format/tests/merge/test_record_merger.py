@@ -205,7 +205,7 @@ def test_a_partial_update_writes_the_row_even_where_the_stored_one_is_newer():
     ],
     ids=lambda v: getattr(v, "name", str(v)),
 )
-def test_late_deletes(rule, kind, gone):
+def test_a_late_delete_counts_as_its_rule_says(rule, kind, gone):
     met = decided(rule, [kind] * 4)
     assert met.gone.tolist() == gone
     assert [t >= 0 for t in met.take.tolist()] == gone

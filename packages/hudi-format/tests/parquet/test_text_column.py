@@ -64,7 +64,7 @@ def test_plain_pages_of_every_codec(codec: str, nullable: bool, version: str) ->
 
 
 @pytest.mark.parametrize("keys", [[""], ["", ""], ["k"]])
-def test_few_texts(keys: list[str]) -> None:
+def test_few_texts_come_back(keys: list[str]) -> None:
     table = pa.table({NAME: pa.array(keys, pa.string())})
     found = texts(encoded(table))
     assert found is not None
@@ -77,7 +77,7 @@ def test_no_texts_at_all(tmp_path: Path) -> None:
     assert read_keys(open_storage(str(tmp_path)), "f.parquet").to_pylist() == []
 
 
-def test_random_texts() -> None:
+def test_random_texts_come_back() -> None:
     rng = random.Random(5)
     for _ in range(40):
         alphabet = rng.choice(["a", "ab0", "aü€😀"])
@@ -222,7 +222,7 @@ def levels(*runs: tuple[int, int]) -> bytes:
         (b"\xff" * 12, 1, False),
     ],
 )
-def test_levels(data: bytes, values: int, expected: bool) -> None:
+def test_levels_say_whether_all_values_are_present(data: bytes, values: int, expected: bool) -> None:
     assert all_present(data, values) is expected
 
 

@@ -85,7 +85,7 @@ AVRO = {
 
 @pytest.mark.parametrize("case", AVRO)
 @pytest.mark.sampled(4)
-def test_avro(case):
+def test_avro_records_of_hostile_sizes_are_an_error(case):
     schema, data, rows = AVRO[case]
     with little_memory(), pytest.raises(HudiError):
         Decoder(schema).decode_stream(data, 0, rows)
@@ -166,7 +166,7 @@ CONTAINERS = {
 
 
 @pytest.mark.parametrize("case", CONTAINERS)
-def test_containers(case):
+def test_containers_of_hostile_sizes_are_damage(case):
     with little_memory(), pytest.raises(CorruptFileError, match=case):
         read_container(CONTAINERS[case])
 
@@ -190,7 +190,7 @@ def one(kind, content):
 
 
 @pytest.mark.parametrize("count", [2**31 - 1, 2**24, -1])
-def test_log_blocks(count):
+def test_log_blocks_of_hostile_sizes_are_damage(count):
     number = struct.pack(">i", count)
     with little_memory():
         with pytest.raises(CorruptFileError):

@@ -27,7 +27,7 @@ def test_create_makes_a_file_once(storage):
     assert [e.name for e in storage.list("a")] == ["b"], "no temporary file is left"
 
 
-def test_publish_replaces(storage):
+def test_a_publication_replaces_the_file(storage):
     storage.publish("x/f", b"1")
     storage.publish("x/f", b"22")
     assert storage.read("x/f") == b"22"

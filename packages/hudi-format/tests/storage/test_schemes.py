@@ -25,7 +25,7 @@ from hudi_format.storage.schemes import normalised, root_of, scheme_of
         ("memory://x", "memory://x", "x"),
     ],
 )
-def test_schemes(uri, normal, root):
+def test_all_names_of_a_store_become_one(uri, normal, root):
     assert normalised(uri) == normal
     assert root_of(uri) == root
     assert normalised_path(uri) == normal

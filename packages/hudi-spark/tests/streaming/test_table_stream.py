@@ -85,7 +85,7 @@ def test_each_change_comes_once_across_restarts(table, drain, spool):
     assert ids(drain(**given)) == [("1", 2), ("4", 2)]
 
 
-def test_start_positions(table, drain):
+def test_a_stream_starts_where_it_is_told_to(table, drain):
     table.upsert(rows("1"))
     second = table.upsert(rows("2")).instant
     table.upsert(rows("3"))

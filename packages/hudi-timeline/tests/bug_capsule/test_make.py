@@ -115,7 +115,7 @@ def test_a_time_that_no_file_has_is_refused(tmp_path, time):
         open_capsule(tmp_path / "bug.zip", tmp_path / "table")
 
 
-def test_the_command(table, tmp_path):
+def test_the_command_makes_a_capsule_and_opens_it(table, tmp_path):
     runner = CliRunner()
     made = runner.invoke(app, ["capsule", table.uri, "-o", str(tmp_path / "b.zip"), "--option", "hoodie.x=1"])
     assert made.exit_code == 0, made.output

@@ -78,7 +78,7 @@ def test_results_of_services(table):
     assert "DedupeResult" in view_of(table.deduplicate(dry_run=True))
 
 
-def test_findings(table):
+def test_findings_are_shown_with_their_codes(table):
     base = next(r["path"] for r in table.inspect.files().to_pylist() if r["kind"] == "base")
     table.storage.delete(base)
     found = table.verify()

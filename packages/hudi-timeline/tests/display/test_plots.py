@@ -33,7 +33,7 @@ def table(tmp_path):
     return made
 
 
-def test_timeline(table):
+def test_the_timeline_has_a_point_for_each_instant(table):
     ax = table.plot.timeline(Axes())
     ((times, heights), said) = ax.of("scatter")[0]
     assert said["label"] == "completed"
@@ -42,12 +42,12 @@ def test_timeline(table):
     assert ax.of("set_yticks")[0][0][1] == ["deltacommit"]
 
 
-def test_file_sizes(table):
+def test_file_sizes_are_counted(table):
     ax = table.plot.file_sizes(Axes())
     assert [k["label"] for _, k in ax.of("hist")] == ["2 base files", "1 log files"]
 
 
-def test_log_backlog(table):
+def test_the_log_backlog_has_a_bar_for_each_partition(table):
     ax = table.plot.log_backlog(Axes())
     (names, base), _ = ax.of("barh")[0]
     (_, logs), said = ax.of("barh")[1]
@@ -56,7 +56,7 @@ def test_log_backlog(table):
     assert said["left"] == base
 
 
-def test_key_ranges(table):
+def test_key_ranges_have_a_line_for_each_file(table):
     ax = table.plot.key_ranges(Axes())
     assert [a[0] for a, _ in ax.of("plot")] == [[0, 1], [2, 2]]
     assert ax.of("set_xticks")[0][0][1] == ["a1", "a2", "b1"]
@@ -80,7 +80,7 @@ def test_an_empty_table(tmp_path):
         getattr(made.plot, name)(Axes())
 
 
-def test_without_matplotlib(table, monkeypatch):
+def test_without_matplotlib_the_error_says_what_to_install(table, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match="pip install matplotlib"):
         table.plot.timeline()

@@ -36,7 +36,7 @@ class Terminal(io.StringIO):
         ("", "auto", True, True),
     ],
 )
-def test_one_switch(monkeypatch, switch, asked, terminal, shown):
+def test_a_switch_decides_whether_progress_is_shown(monkeypatch, switch, asked, terminal, shown):
     monkeypatch.delenv(progress.SWITCH, raising=False)
     if switch is not None:
         monkeypatch.setenv(progress.SWITCH, switch)

@@ -111,7 +111,7 @@ def test_values_by_column_are_no_paths_of_partitions(tmp_path):
 
 
 @pytest.mark.req("TL-15")
-def test_composite_keys(tmp_path):
+def test_composite_keys_are_found(tmp_path):
     table = written(tmp_path, keys=["id", "part"])
     assert found(table, ["id:9,part:x0", "id:9,part:x1"]) == [9]
 

@@ -200,7 +200,7 @@ def test_a_commit_that_gives_no_sizes_is_checked_by_its_blocks(opened):
 
 @pytest.mark.req("NEW-37")
 @pytest.mark.parametrize("opened", golden("v6", "mor_avro_logs"), ids=str, indirect=True)
-def test_version_5(opened):
+def test_a_table_of_version_5_is_checked_too(opened):
     opened.version_5()
     assert opened.read().equals(opened.rows)
     torn_beside(opened, "29991231235959999")

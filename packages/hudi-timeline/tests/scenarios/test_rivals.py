@@ -431,7 +431,9 @@ def test_rows_of_a_filter_that_others_always_change_first_are_a_conflict(path, m
 )
 @pytest.mark.parametrize("logs", [False, True])
 @pytest.mark.sampled(3)
-def test_prepped_rows(path, tmp_path, monkeypatch, moment, rival, conflicts, logs):
+def test_prepped_rows_beside_a_rival_are_written_or_a_conflict(
+    path, tmp_path, monkeypatch, moment, rival, conflicts, logs
+):
     if logs:
         path = str(tmp_path / "logs")
         make(path, "MERGE_ON_READ").upsert(
@@ -462,7 +464,7 @@ def test_prepped_rows(path, tmp_path, monkeypatch, moment, rival, conflicts, log
 @pytest.mark.parametrize(
     ("rival", "conflicts"), [("adds a column", False), ("adds a column to our rows", True)]
 )
-def test_deduplication(path, monkeypatch, rival, conflicts):
+def test_a_deduplication_beside_a_rival_is_done_or_a_conflict(path, monkeypatch, rival, conflicts):
     HudiTable.open(path).insert(rows("ax", ts=3))  # the key stands twice in one file
     between = Between(monkeypatch, path, RIVALS[rival], DURING)
     if conflicts:

@@ -56,7 +56,7 @@ def test_some_serial_order_explains_what_writers_leave(name, seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ACTORS)
-def test_many_interleavings(name):
+def test_many_interleavings_leave_what_some_order_explains(name):
     for seed in range(2, SEEDS):
         run(name, seed)
 

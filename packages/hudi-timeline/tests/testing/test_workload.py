@@ -56,7 +56,7 @@ def test_each_with_each(name):
 
 
 @pytest.mark.req("NEW-12", "RC-04")
-def test_drawn_cases():
+def test_drawn_cases_leave_what_some_order_explains():
     """Several acts of several actors, with lost puts and answers, repeated and torn calls, crashes and clocks."""
     for seed in range(DRAWN):
         drawn(seed).run()

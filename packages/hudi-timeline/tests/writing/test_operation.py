@@ -416,7 +416,7 @@ def run(path, data, mode, **options):
     return execute(LocalEngine(), open_storage(str(path)), data, {**base, **options}, mode=mode)
 
 
-def test_save_modes(tmp_path):
+def test_the_save_mode_decides_what_becomes_of_a_table_that_is_there(tmp_path):
     path = tmp_path / "t"
     run(path, trips(5), "errorifexists")
     with pytest.raises(TableExistsError):

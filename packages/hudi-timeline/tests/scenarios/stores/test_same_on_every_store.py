@@ -59,7 +59,7 @@ def pairs(*parts):
 
 @pytest.mark.req("SS-02", "SS-05", "SS-06")
 @pytest.mark.sampled(3)
-def test_every_operation(store):
+def test_every_operation_leaves_the_same_rows(store):
     storage = store.storage()
     write(storage, rows(8), "bulk_insert")
     table = store.open()
