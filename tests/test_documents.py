@@ -76,3 +76,16 @@ def test_the_environment_of_contributing_has_what_tests_need():
         *of("engines"),
         *of("peers"),
     }
+
+
+def test_the_rooms_of_the_architecture_are_those_of_the_packages():
+    said = (ROOT / "docs" / "architecture.md").read_text().split("## The rooms")[1].split("[glossary.md]")[0]
+    found = {
+        name.strip(): rooms.split()
+        for name, rooms in re.findall(r"^    (\w+)/([^/]+?)(?=\n    \w+/|\Z)", said, re.MULTILINE)
+    }
+    for package in ("hudi_format", "hudi_index", "hudi_timeline", "hudi_spark"):
+        src = ROOT / "packages" / package.replace("_", "-") / "src" / package
+        rooms = {p.parent.name for p in src.glob("*/__init__.py")}
+        rooms |= {p.stem for p in src.glob("*.py") if not p.stem.startswith("_")}
+        assert sorted(found[package]) == sorted(rooms), package
