@@ -12,14 +12,17 @@ from collections.abc import Mapping
 
 from hudi_format.parquet.thrift import (
     I32,
+    LIST,
     STRUCT,
     Cursor,
     Fields,
     file_end,
     footer_of,
     integer,
+    raw_of,
     replaced,
     struct,
+    structs,
 )
 
 _SCHEMA = 2  # field of FileMetaData
@@ -35,24 +38,15 @@ def with_decimals(file: bytes, decimals: Mapping[int, tuple[int, int]]) -> bytes
         decimals: precision and scale, by the column's number among those that hold values.
     """
     begin, footer = footer_of(file)
-    out: Fields = []
-    for number, kind, raw in Cursor(footer).fields():
-        out.append((number, kind, _annotated(raw, decimals) if number == _SCHEMA else raw))
-    return file[:begin] + file_end(struct(out))
-
-
-def _annotated(elements: bytes, decimals: Mapping[int, tuple[int, int]]) -> bytes:
-    source = Cursor(elements)
-    head, leaf = source.list_head(), 0
-    parts = [elements[: source.at]]
-    for _ in range(head[0]):
-        fields = source.fields()
-        if not any(number == _CHILDREN for number, _, _ in fields):
+    fields = Cursor(footer).fields()
+    elements, leaf = [], 0
+    for element in Cursor(raw_of(fields, _SCHEMA)).structs():
+        if not any(number == _CHILDREN for number, _, _ in element):
             if leaf in decimals:
-                fields = _decimal(fields, *decimals[leaf])
+                element = _decimal(element, *decimals[leaf])
             leaf += 1
-        parts.append(struct(fields))
-    return b"".join(parts)
+        elements.append(struct(element))
+    return file[:begin] + file_end(struct(replaced(fields, {_SCHEMA: (LIST, structs(elements))})))
 
 
 def _decimal(fields: Fields, precision: int, scale: int) -> Fields:
