@@ -10,7 +10,19 @@ from hudi_format.errors import CorruptFileError, SchemaError
 from hudi_format.parquet.kept_chunks import StoredChunks, chunks_of_file
 from hudi_format.parquet.layout import ParquetConfig
 from hudi_format.parquet.reader import Pieces
-from hudi_format.parquet.thrift import I64, LIST, STRUCT, Cursor, integer, raw_of, replaced, struct, structs
+from hudi_format.parquet.thrift import (
+    I64,
+    LIST,
+    STRUCT,
+    Cursor,
+    file_end,
+    footer_of,
+    integer,
+    raw_of,
+    replaced,
+    struct,
+    structs,
+)
 from hudi_format.parquet.writer import BaseFileWriter
 from hudi_format.storage.local import LocalStorage
 
@@ -268,6 +280,25 @@ def test_chunks_that_lie_over_each_other_are_not_copied(storage, tmp_path):
     footer = struct(replaced(fields, {4: (LIST, structs([struct(group)]))}))
     with pytest.raises(ValueError, match="over each other"):
         StoredChunks(footer, begin, lambda at, n: whole[at : at + n])
+
+
+def test_place_0_of_a_dictionary_means_that_there_is_none(storage, tmp_path):
+    """So some writers say it."""
+    table = pa.table({"a": pa.array(range(100)), "b": [f"{n}" for n in range(100)]})
+    write(storage, table, dictionary=False)
+    begin, footer = footer_of((tmp_path / OLD).read_bytes())
+    fields = Cursor(footer).fields()
+    (group,) = Cursor(raw_of(fields, 4)).structs()
+    columns = []
+    for column in Cursor(raw_of(group, 1)).structs():
+        meta = replaced(Cursor(raw_of(column, 3)).fields(), {11: (I64, integer(0))})
+        columns.append(struct(replaced(column, {3: (STRUCT, struct(meta))})))
+    group = replaced(group, {1: (LIST, structs(columns))})
+    said = struct(replaced(fields, {4: (LIST, structs([struct(group)]))}))
+    (tmp_path / OLD).write_bytes((tmp_path / OLD).read_bytes()[:begin] + file_end(said))
+    assert rewrite(storage, table.schema, {"a"}, lambda rows: rows) == {0}
+    assert pq.read_table(tmp_path / NEW) == table
+    assert not pq.ParquetFile(tmp_path / NEW).metadata.row_group(0).column(0).dictionary_page_offset
 
 
 @pytest.mark.parametrize("taken", [True, False])

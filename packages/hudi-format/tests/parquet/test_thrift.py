@@ -12,6 +12,7 @@ from hudi_format.parquet.thrift import (
     Cursor,
     integer,
     number_of,
+    once,
     optional_number,
     raw_of,
     replaced,
@@ -76,6 +77,15 @@ def test_negative_numbers_and_missing_fields_are_refused():
         number_of([(1, I64, varint(3))], 1)
     with pytest.raises(ValueError, match="missing"):
         raw_of([], 1)
+
+
+def test_fields_that_are_there_twice_or_not_known_are_refused():
+    fields = [(1, I64, b"\x02"), (7, I64, b"\x02")]
+    assert once(fields) is once(fields, {1, 2, 7}) is fields
+    with pytest.raises(ValueError, match="not known: 7"):
+        once(fields, {1, 2})
+    with pytest.raises(ValueError, match="twice"):
+        once([*fields, fields[0]], {1, 7})
 
 
 def test_numbers_have_64_bits():

@@ -14,7 +14,7 @@ Source: parquet.thrift, FileMetaData, RowGroup, ColumnChunk, ColumnMetaData and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +42,8 @@ from hudi_format.parquet.thrift import (
 
 # Fields of FileMetaData.
 _SCHEMA, _ROWS, _GROUPS, _WRITER, _ORDERS = 2, 3, 4, 6, 7
-# Of ColumnChunk: those that are known, and that say where the indexes are.
+# Of ColumnChunk: those that are known, and that say where the indexes are.  Pages in another file have one more, and
+# encrypted ones too.
 _META, _OFFSETS_AT, _OFFSETS_LENGTH, _BOUNDS_AT, _BOUNDS_LENGTH = 3, 4, 5, 6, 7
 _OF_CHUNK = {2, _META, _OFFSETS_AT, _OFFSETS_LENGTH, _BOUNDS_AT, _BOUNDS_LENGTH}
 # Of ColumnMetaData; a bloom filter, or anything that is not known here, is not copied with the pages.
@@ -59,20 +60,52 @@ class Chunk:
     Attributes:
         meta: fields of its ColumnMetaData.
         begin, length: of its pages, in bytes of the file.
-        offsets, bounds: place and length of its page indexes; None where it has no column index.
+        data: where those with values begin, behind a dictionary.
+        offsets, bounds: place and length of its page indexes; None where it has no such one.
     """
 
     meta: Fields
     begin: int
     length: int
-    offsets: tuple[int, int]
+    data: int
+    offsets: tuple[int, int] | None
     bounds: tuple[int, int] | None
 
     @property
     def places(self) -> tuple[tuple[int, int], ...]:
-        """Place and length of each part that is copied."""
-        copied = (self.begin, self.length), self.offsets
-        return copied if self.bounds is None else (*copied, self.bounds)
+        """Place and length of each part."""
+        pages, offsets, bounds = (self.begin, self.length), self.offsets, self.bounds
+        if offsets is not None and bounds is not None:
+            return pages, offsets, bounds
+        return tuple(p for p in (pages, offsets, bounds) if p is not None)
+
+    @classmethod
+    def of(cls, fields: Fields, end: int, known: Set[int] | None = None) -> Chunk:
+        """The chunk of a ColumnChunk's fields.
+
+        Args:
+            end: where in the file its footer begins.
+            known: numbers of the fields that its ColumnMetaData may have; None for any.
+
+        Raises:
+            ValueError: damaged, or pages in another file, or encrypted ones.
+        """
+        meta = once(Cursor(raw_of(once(fields, _OF_CHUNK), _META)).fields(), known)
+        data, dictionary = number_of(meta, _DATA_AT), optional_number(meta, _DICTIONARY_AT)
+        # Some writers name place 0 where there is no dictionary.
+        begin = min(data, dictionary or data)
+        offsets, bounds = _place(fields, _OFFSETS_AT), _place(fields, _BOUNDS_AT)
+        chunk = cls(meta, begin, number_of(meta, _PACKED), data, offsets, bounds)
+        for at, length in chunk.places:
+            if at < len(MAGIC) or at + length > end:
+                raise ValueError("a column chunk that is not in the file")
+        return chunk
+
+
+def _place(fields: Fields, number: int) -> tuple[int, int] | None:
+    """A page index's place, and its length, which is the next field."""
+    at = optional_number(fields, number)
+    return None if at is None else (at, number_of(fields, number + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +152,9 @@ class StoredChunks:
         return Group(number_of(fields, 3), chunks)
 
     def _chunk(self, fields: Fields) -> Chunk:
-        meta = once(Cursor(raw_of(once(fields), _META)).fields())
-        if not {n for n, _, _ in fields} <= _OF_CHUNK or not {n for n, _, _ in meta} <= _OF_META:
-            raise ValueError("a column chunk with more than its pages")
-        data, dictionary = number_of(meta, _DATA_AT), optional_number(meta, _DICTIONARY_AT)
-        bounds_at = optional_number(fields, _BOUNDS_AT)
-        chunk = Chunk(
-            meta,
-            data if dictionary is None else min(data, dictionary),
-            number_of(meta, _PACKED),
-            (number_of(fields, _OFFSETS_AT), number_of(fields, _OFFSETS_LENGTH)),
-            None if bounds_at is None else (bounds_at, number_of(fields, _BOUNDS_LENGTH)),
-        )
-        for at, length in chunk.places:
-            if at < len(MAGIC) or at + length > self._begin:
-                raise ValueError("a column chunk that is not in the file")
+        chunk = Chunk.of(fields, self._begin, _OF_META)
+        if chunk.offsets is None:
+            raise ValueError("a column chunk without a page index")
         return chunk
 
 
@@ -211,7 +232,7 @@ class ChunkFile:
             places = {
                 n: (I64, integer(at + delta))
                 for n in (_DATA_AT, _DICTIONARY_AT)
-                if (at := optional_number(chunk.meta, n)) is not None
+                if (at := optional_number(chunk.meta, n))
             }
             out.append((replaced(chunk.meta, places), moved, bounds))
         self._groups.append((rows, out))
@@ -239,10 +260,9 @@ class ChunkFile:
         return at, len(index)
 
 
-def _whole(source: StoredChunks, place: tuple[int, int]) -> Any:
-    found = source.read(*place)
-    if len(found) != place[1]:
-        raise ValueError("a column chunk is cut off")
+def _whole(source: StoredChunks, place: tuple[int, int] | None) -> Any:
+    if place is None or len(found := source.read(*place)) != place[1]:
+        raise ValueError("a column chunk is cut off, or has no page index")
     return found
 
 
@@ -275,13 +295,12 @@ def _row_group(
             fields += [(_BOUNDS_AT, I64, integer(b[0])), (_BOUNDS_LENGTH, I32, integer(b[1]))]
         columns.append(struct(fields))
     first = metas[0]
-    at = optional_number(first, _DICTIONARY_AT)
     return struct(
         [
             (1, LIST, structs(columns)),
             (2, I64, integer(sum(number_of(m, _UNPACKED) for m in metas))),
             (3, I64, integer(rows)),
-            (5, I64, integer(number_of(first, _DATA_AT) if at is None else at)),
+            (5, I64, integer(optional_number(first, _DICTIONARY_AT) or number_of(first, _DATA_AT))),
             (6, I64, integer(sum(number_of(m, _PACKED) for m in metas))),
             (7, I16, integer(min(number, 0x7FFF))),
         ]

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_format.parquet.footer import check_columns
-from hudi_format.parquet.kept_chunks import path_of
+from hudi_format.parquet.kept_chunks import Chunk, path_of
 from hudi_format.parquet.reader import pays_threads
 from hudi_format.parquet.thrift import (
     BINARY,
@@ -53,8 +53,8 @@ Rows = npt.NDArray[np.int64]
 # Fields of FileMetaData: those that are looked at, and entries and encryption, which are not.
 _VERSION, _SCHEMA, _ROWS, _GROUPS, _WRITER = 1, 2, 3, 4, 6
 _OF_FILE = {_VERSION, _SCHEMA, _ROWS, _GROUPS, 5, _WRITER, 7}
-# Of ColumnChunk; pages in another file, or encrypted ones, are not read.
-_OF_CHUNK = {2, 3, 4, 5, 6, 7}
+# Of ColumnMetaData.
+_PHYSICAL, _CODEC, _VALUES, _UNPACKED, _STATISTICS = 1, 4, 5, 6, 12
 _BYTE_ARRAY = 6
 _REPEATED = 2
 _ENDLESS = 64  # levels of a schema
@@ -91,29 +91,6 @@ class _Column:
 
 
 @dataclass(frozen=True, slots=True)
-class _Chunk:
-    """Column chunk; places and lengths in bytes of the file, None where the footer names none."""
-
-    physical: int
-    codec: int
-    values: int
-    unpacked: int
-    begin: int
-    end: int
-    data: int
-    dictionary: int | None
-    offsets: tuple[int, int] | None
-    bounds: tuple[int, int] | None
-    low: bytes | None
-    high: bytes | None
-
-    @property
-    def repeats(self) -> bool:
-        """Whether its values are so few that codes of them are cheaper."""
-        return self.dictionary is not None and self.unpacked * _VALUES_PER_BYTE <= self.values
-
-
-@dataclass(frozen=True, slots=True)
 class _Pages:
     """Data pages of a chunk: the first row of each, with the number of rows behind the last, and their bytes."""
 
@@ -124,8 +101,9 @@ class _Pages:
 @dataclass(slots=True)
 class _Group:
     rows: int
-    chunks: list[_Chunk]
+    chunks: list[Chunk]
     pages: dict[int, _Pages] = field(default_factory=dict)
+    ranges: dict[int, tuple[bytes | None, bytes | None]] = field(default_factory=dict)
     bounds: dict[int, list[tuple[bytes, bytes] | None] | None] = field(default_factory=dict)
 
 
@@ -148,9 +126,7 @@ class PagedFile:
     """
 
     def __init__(self, footer: memoryview, size: int) -> None:
-        fields = once(Cursor(bytes(footer)).fields())
-        if not {n for n, _, _ in fields} <= _OF_FILE:
-            raise ValueError("a footer with more than its row groups")
+        fields = once(Cursor(bytes(footer)).fields(), _OF_FILE)
         # Arrow's own schema says other types than Parquet's.
         if any(n == 5 and b"ARROW:schema" in raw for n, _, raw in fields):
             raise ValueError("a file with Arrow's schema")
@@ -211,7 +187,7 @@ class PagedFile:
         return at
 
     def _group(self, fields: Fields, end: int) -> _Group:
-        chunks = [_chunk(once(f), end) for f in Cursor(raw_of(fields, 1)).structs()]
+        chunks = [Chunk.of(f, end) for f in Cursor(raw_of(fields, 1)).structs()]
         if len(chunks) != len(self._leaves):
             raise ValueError("a row group without all columns")
         return _Group(number_of(fields, 3), chunks)
@@ -240,6 +216,7 @@ class PagedFile:
             found.pages[leaf] = _pages(found.chunks[leaf], found.rows, parts)
         if asked not in found.bounds:
             usable = bounds is not None and self._typed
+            found.ranges[asked] = _range(found.chunks[asked])
             found.bounds[asked] = _bounds(bytes(parts[bounds])) if usable and bounds is not None else None
 
     def pages_with(self, group: int, name: str, keys: Sequence[bytes]) -> tuple[Rows, Rows]:
@@ -250,8 +227,8 @@ class PagedFile:
             keys: in ascending order.
         """
         found, leaf = self._groups[group], self._columns[name].leaves[0]
-        chunk, pages, bounds = found.chunks[leaf], found.pages[leaf], found.bounds[leaf]
-        if not found.rows or (self._typed and not _within(keys, chunk.low, chunk.high)):
+        pages, bounds = found.pages[leaf], found.bounds[leaf]
+        if not found.rows or (self._typed and not _within(keys, *found.ranges[leaf])):
             return np.empty(0, np.int64), np.empty(0, np.int64)
         if bounds is None:
             chosen = np.ones(len(pages.places), bool)
@@ -296,10 +273,10 @@ class PagedFile:
                 body.append(parts[place])
                 at += place[1]
             chunk = found.chunks[leaf]
-            if chunk.physical == _INT96:
+            if number_of(chunk.meta, _PHYSICAL) == _INT96:
                 raise ValueError("times without a zone, which mean instants as the whole file says")
             if len(places) == len(found.pages[leaf].places):
-                values = chunk.values
+                values = number_of(chunk.meta, _VALUES)
             else:
                 values = sum(_values(parts[p]) for p in places) if self._leaves[leaf].repeats else rows
             columns.append(
@@ -311,7 +288,7 @@ class PagedFile:
             n for n in names
             if len(self._columns[n].leaves) == 1
             and self._leaves[leaf := self._columns[n].leaves[0]].is_flat_bytes
-            and found.chunks[leaf].repeats
+            and _repeats(found.chunks[leaf])
         ]  # fmt: skip
         with pq.ParquetFile(pa.BufferReader(b"".join(body)), read_dictionary=codes) as file:
             check_columns(file.schema_arrow)
@@ -344,19 +321,19 @@ class PagedFile:
         first = pages.places[0][0]
         return ([(chunk.begin, first - chunk.begin)] if first > chunk.begin else []), places
 
-    def _described(self, chunk: _Chunk, leaf: int, values: int, begin: int, data: int, end: int) -> bytes:
+    def _described(self, chunk: Chunk, leaf: int, values: int, begin: int, data: int, end: int) -> bytes:
         """The ColumnChunk of pages in the small file."""
         places = [(9, I64, integer(data))]
         if data > begin:
             places.append((11, I64, integer(begin)))
         meta = struct(
             [
-                (1, I32, integer(chunk.physical)),
+                (_PHYSICAL, I32, integer(number_of(chunk.meta, _PHYSICAL))),
                 (2, LIST, bytes([1 << 4 | I32]) + integer(0)),  # pages say their encodings themselves
                 (3, LIST, self._leaves[leaf].path),
-                (4, I32, integer(chunk.codec)),
-                (5, I64, integer(values)),
-                (6, I64, integer(chunk.unpacked)),
+                (_CODEC, I32, integer(number_of(chunk.meta, _CODEC))),
+                (_VALUES, I64, integer(values)),
+                (_UNPACKED, I64, integer(number_of(chunk.meta, _UNPACKED))),
                 (7, I64, integer(end - begin)),
                 *places,
             ]
@@ -404,39 +381,27 @@ def _before(runs: tuple[Rows, Rows]) -> Rows:
     return np.asarray(np.cumsum(lengths) - lengths, np.int64)
 
 
-def _chunk(fields: Fields, end: int) -> _Chunk:
-    if not {n for n, _, _ in fields} <= _OF_CHUNK:
-        raise ValueError("a column chunk that is elsewhere, or encrypted")
-    meta = once(Cursor(raw_of(fields, 3)).fields())
-    data, dictionary = number_of(meta, 9), optional_number(meta, 11)
-    # Some writers name place 0 where there is no dictionary.
-    dictionary = dictionary if dictionary and dictionary < data else None
-    begin = data if dictionary is None else dictionary
-    stop = begin + number_of(meta, 7)
-    low = high = None
-    statistics = next((raw for n, _, raw in meta if n == 12), None)
-    if statistics is not None:
-        said = {n: raw for n, kind, raw in Cursor(statistics).fields() if kind == BINARY}
-        low, high = (_bytes(said[n]) if n in said else None for n in (6, 5))
-    chunk = _Chunk(
-        number_of(meta, 1), number_of(meta, 4), number_of(meta, 5), number_of(meta, 6), begin, stop, data,
-        dictionary, _place(fields, 4, 5), _place(fields, 6, 7), low, high,
-    )  # fmt: skip
-    for place in ((begin, stop - begin), chunk.offsets, chunk.bounds):
-        if place is not None and (place[0] < len(MAGIC) or place[0] + place[1] > end):
-            raise ValueError("a column chunk that is not in the file")
-    return chunk
+def _repeats(chunk: Chunk) -> bool:
+    """Whether its values are so few that codes of them are cheaper."""
+    unpacked, values = (number_of(chunk.meta, n) for n in (_UNPACKED, _VALUES))
+    return chunk.begin < chunk.data and unpacked * _VALUES_PER_BYTE <= values
 
 
-def _place(fields: Fields, at: int, length: int) -> tuple[int, int] | None:
-    found = optional_number(fields, at)
-    return None if found is None else (found, number_of(fields, length))
+def _range(chunk: Chunk) -> tuple[bytes | None, bytes | None]:
+    """Bounds of its values; None where the footer names none."""
+    statistics = next((raw for n, _, raw in chunk.meta if n == _STATISTICS), None)
+    if statistics is None:
+        return None, None
+    said = {n: raw for n, kind, raw in Cursor(statistics).fields() if kind == BINARY}
+    low, high = (_bytes(said[n]) if n in said else None for n in (6, 5))
+    return low, high
 
 
-def _pages(chunk: _Chunk, rows: int, parts: dict[tuple[int, int], memoryview]) -> _Pages:
+def _pages(chunk: Chunk, rows: int, parts: dict[tuple[int, int], memoryview]) -> _Pages:
+    end = chunk.begin + chunk.length
     if chunk.offsets is None:
         # An older dictionary lies before the pages without being named; Arrow begins where the pages do.
-        places: tuple[tuple[int, int], ...] = ((chunk.data, chunk.end - chunk.data),)
+        places: tuple[tuple[int, int], ...] = ((chunk.data, end - chunk.data),)
         return _Pages(np.array([0, rows], np.int64), places)
     pages = Cursor(raw_of(Cursor(bytes(parts[chunk.offsets])).fields(), 1)).structs()
     places = tuple((number_of(p, 1), number_of(p, 2)) for p in pages)
@@ -446,7 +411,7 @@ def _pages(chunk: _Chunk, rows: int, parts: dict[tuple[int, int], memoryview]) -
     if not places or first[0] or (np.diff(first) < 0).any():
         raise ValueError("an offset index whose pages are not in order")
     # One after the other, as they are put together.
-    if [a for a, _ in places] != at[:-1] or at[-1] != chunk.end:
+    if [a for a, _ in places] != at[:-1] or at[-1] != end:
         raise ValueError("an offset index with other pages than the column chunk")
     return _Pages(first, places)
 

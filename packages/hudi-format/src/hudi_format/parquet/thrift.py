@@ -8,7 +8,7 @@ Source: Thrift compact protocol; Parquet format, "File format": a footer, its le
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from typing import Any
 
@@ -148,16 +148,22 @@ class Cursor:
         self.at = _fields.behind(self.data, self.at, kind)
 
 
-def once(fields: Fields) -> Fields:
+def once(fields: Fields, known: Set[int] | None = None) -> Fields:
     """The fields, each of which is there once.
 
     Of two Arrow takes the last, and rows would be counted otherwise.
 
+    Args:
+        known: their numbers; None for any.
+
     Raises:
-        ValueError: one that is there twice.
+        ValueError: one that is there twice, or is not known.
     """
-    if len({number for number, _, _ in fields}) < len(fields):
+    numbers = {number for number, _, _ in fields}
+    if len(numbers) < len(fields):
         raise ValueError("a field that is there twice")
+    if known is not None and not numbers <= known:
+        raise ValueError(f"a field that is not known: {min(numbers - known)}")
     return fields
 
 
@@ -181,7 +187,7 @@ def optional_number(fields: Fields, number: int) -> int | None:
     """
     for at, kind, raw in fields:
         if at == number:
-            value = Cursor(raw).varint() if kind in _VARINTS else 1
+            value = (raw[0] if len(raw) == 1 else Cursor(raw).varint()) if kind in _VARINTS else 1
             if value & 1:
                 raise ValueError(f"field {number} is negative, or no integer")
             return value >> 1
