@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from hudi_format import properties as props
 from hudi_format.errors import ConcurrentWriterError, CorruptFileError, NotAHudiTableError, TableExistsError
-from hudi_format.keygen.key_generator import KeySpec, kind_of
+from hudi_format.keygen.key_generator import PARTITION_OPTION, KeySpec, kind_of
 from hudi_format.keygen.timestamp_based import STORED
 from hudi_format.merge.payloads import payload_class
 from hudi_format.model import CDC_MODES, DATA_BEFORE_AFTER, OverwrittenInstants
@@ -72,14 +72,13 @@ METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 CHECKSUM = "hoodie.table.checksum"
 INDEX = "hudi.index.type"
+"""The index that writes go on with; our own key, because Apache Hudi takes `hoodie.index.type` of a table for a fixed
+one: it refuses GLOBAL_BLOOM where GLOBAL_SIMPLE stands."""
 # The name that the last writer gave for an index of its own: for messages, never to load it.
 INDEX_CLASS = "hudi.index.class"
 BUCKET_RESIZING, BUCKET_RESIZES = "hudi.bucket.index.resizing", "hudi.bucket.index.resizes"
-"""The index that writes go on with; our own key, because Apache Hudi takes `hoodie.index.type` of a table for a fixed
-one: it refuses GLOBAL_BLOOM where GLOBAL_SIMPLE stands."""
 OVERWRITTEN_UNTIL, OVERWRITTEN_BY = "hudi.overwritten.until", "hudi.overwritten.by"
 """Of a table that took another's place: the last instant of that one, and the own write that is older, or ""."""
-PARTITION_OPTION = "hoodie.datasource.write.partitionpath.field"  # of a write
 
 # Readers of Apache Hudi try five times, a second apart, while another process updates the file.  An
 # update holds the file away for milliseconds, so a shorter pause serves as well.

@@ -21,7 +21,7 @@ from hudi_format.storage.parallel import on_threads, subfolders, walk_folders
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline.table_config import TableConfig
 
-_METAFILES = frozenset(PARTITION_METADATA + suffix for suffix in ("", ".parquet", ".orc"))
+METAFILES = frozenset(PARTITION_METADATA + suffix for suffix in ("", ".parquet", ".orc"))
 
 
 class PartitionFilter(Protocol):
@@ -139,7 +139,7 @@ def _admitted(
     if type(storage) is LocalStorage:
         inside: list[str] = []
         for folder in doubtful:
-            names, is_one = storage.folders(folder, _METAFILES)
+            names, is_one = storage.folders(folder, METAFILES)
             if is_one:
                 dropped.append(folder)
             inside += [] if META_DIR in names else [join_path(folder, n) for n in names]
@@ -162,7 +162,7 @@ def _admitted(
 
 
 def _is_marked(entries: Iterable[FileInfo]) -> bool:
-    return any(e.name in _METAFILES and not e.is_dir for e in entries)
+    return any(e.name in METAFILES and not e.is_dir for e in entries)
 
 
 def _is_other_table(folder: str, entries: Sequence[FileInfo]) -> bool:

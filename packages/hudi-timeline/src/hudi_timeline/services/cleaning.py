@@ -25,7 +25,6 @@ from hudi_format.errors import (
     StorageError,
     UnsupportedError,
 )
-from hudi_format.file_names import PARTITION_METADATA
 from hudi_format.model import join_path
 from hudi_format.storage.open import flush
 from hudi_format.storage.protocol import Storage
@@ -35,6 +34,7 @@ from hudi_timeline.concurrency.own_files import create_own
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.archived_replacements import archived_left, is_mark
 from hudi_timeline.file_system_view.file_slices import newest_slices
+from hudi_timeline.file_system_view.listing import METAFILES
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.service_config import KEEP_VERSIONS, ServiceConfig
 from hudi_timeline.options.transaction_config import LAZY
@@ -75,7 +75,6 @@ LOCKED_S, REST_S = 1.0, 0.3
 """How long files are deleted under the lock, and how long others may take it before it goes on."""
 ROLLBACK_OVER_S = 3600
 """A rollback that has been pending for so long is over, whoever began it."""
-_METAFILES = tuple(PARTITION_METADATA + suffix for suffix in ("", ".parquet", ".orc"))
 
 
 @dataclass(frozen=True)
@@ -477,4 +476,4 @@ def _delete_folders(snapshot: TableSnapshot, plan: CleanPlan) -> set[str]:
 
 def _says_nothing(name: str) -> bool:
     """Whether a file name may remain in an empty partition, such as Hadoop's checksums."""
-    return name in _METAFILES or (name.startswith(".") and name.endswith(".crc"))
+    return name in METAFILES or (name.startswith(".") and name.endswith(".crc"))

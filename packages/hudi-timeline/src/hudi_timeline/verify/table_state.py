@@ -18,7 +18,7 @@ from hudi_format.file_names import (
 )
 from hudi_format.fork_safe import cached_property
 from hudi_format.model import BaseFile, LogFile, join_path
-from hudi_format.storage.parallel import side_by_side
+from hudi_format.storage.parallel import REMOTE_THREADS, side_by_side
 from hudi_format.storage.protocol import FileInfo, Storage
 from hudi_timeline import metadata_config
 from hudi_timeline.file_system_view.base_files import Group
@@ -142,7 +142,6 @@ def read_archived_facts(storage: Storage, config: TableConfig) -> Archived:
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
-REMOTE_THREADS = 32
 TEMPORARY_AGE_MS = 60_000
 # Files of a local timeline that take no longer to read than threads take to start.
 _FEW = 32
