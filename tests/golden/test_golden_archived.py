@@ -95,7 +95,7 @@ def test_a_write_that_took_long_and_was_archived_at_once_is_not_missed(table, tm
     assert scan.complete
 
 
-@pytest.mark.req("QR-03")
+@pytest.mark.req("IN-08")
 @pytest.mark.parametrize("table", OVERLAPPING, ids=str)
 def test_following_checkpoints_through_archived_commits_gives_every_state_once(table, tmp_path):
     read = HudiTable.open(str(table.unpack(tmp_path)))

@@ -15,7 +15,7 @@ from hudi_timeline.file_system_view import outlived_snapshot
 UNANSWERED = [(TABLE, name) for name in sorted(TABLE.unanswered())]
 
 
-@pytest.mark.req("QR-01", "QR-13", "IN-01", "TS-19")
+@pytest.mark.req("QR-01", "IN-01", "TS-19")
 @pytest.mark.parametrize("question", TABLE.questions(), ids=lambda q: q.name)
 def test_what_is_missing_for_a_reason_is_not_missed(opened, question):
     table = opened(TABLE)
@@ -39,7 +39,6 @@ def test_what_apache_hudi_does_not_answer_is_refused(opened, question):
         opened(TABLE).read(as_of=question.removeprefix("asof_"))
 
 
-@pytest.mark.req("QR-13")
 def test_a_file_of_a_group_that_nothing_replaced_is_missed(tmp_path):
     path = TABLE.unpack(tmp_path)
     table = HudiTable.open(str(path))

@@ -34,7 +34,7 @@ def test_values_like_their_columns_default_are_filled_as_in_apache_hudi(opened, 
     )
 
 
-@pytest.mark.req("PM-09", "SE-01")
+@pytest.mark.req("PM-09")
 def test_a_default_that_is_a_list_with_elements_is_refused(tmp_path):
     (table,) = golden("payloads_v6", "defaults_overwrite")
     path = table.unpack(tmp_path)
@@ -46,7 +46,7 @@ def test_a_default_that_is_a_list_with_elements_is_refused(tmp_path):
     assert e.value.remedy
 
 
-@pytest.mark.req("PM-09", "SE-01")
+@pytest.mark.req("PM-09")
 def test_other_merges_do_not_look_at_defaults(tmp_path):
     (table,) = golden("v6", "payload_OverwriteWithLatestAvroPayload")
     path = table.unpack(tmp_path)

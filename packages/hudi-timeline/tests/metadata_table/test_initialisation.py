@@ -23,7 +23,6 @@ def table(tmp_path):
     return made
 
 
-@pytest.mark.req("RC-06")
 @pytest.mark.parametrize("nth", range(FILES))
 @pytest.mark.sampled(6)
 def test_a_restore_whose_metadata_table_another_process_makes_too_is_a_typed_error(table, nth, monkeypatch):

@@ -131,7 +131,7 @@ def test_a_time_that_was_archived_is_read_where_no_clean_ever_ran(made):
         held(made, at(9))
 
 
-@pytest.mark.req("QR-03", "SE-01")
+@pytest.mark.req("QR-03")
 def test_a_time_that_was_archived_has_the_columns_of_that_time(tmp_path):
     """Neither those that the table was created with, nor those of now."""
     table = HudiTable.create(

@@ -140,7 +140,6 @@ VECTOR = {
 }  # fmt: skip
 
 
-@pytest.mark.req("SE-01")
 def test_own_types_of_apache_hudi_are_not_written_as_others(storage, tmp_path):
     text = avro(*KEYS, column("v", VECTOR))
     with pytest.raises(UnsupportedError, match=r"write\.schema has .* v \(vector\)"):

@@ -144,7 +144,6 @@ def failures(tmp_path, name, options):
     return bad
 
 
-@pytest.mark.req("RC-01")
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.sampled(6)
 def test_what_is_published_outlives_a_power_failure(tmp_path, name):
@@ -152,7 +151,6 @@ def test_what_is_published_outlives_a_power_failure(tmp_path, name):
     assert not bad, "\n".join(bad[:10])
 
 
-@pytest.mark.req("RC-01")
 def test_without_flushing_a_power_failure_takes_what_was_published(tmp_path):
     disk, _, possible = run(tmp_path / "t", "upserts", {"hudi.durability": "none"})
     moment, allowed = possible[-1]

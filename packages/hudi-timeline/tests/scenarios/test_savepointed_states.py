@@ -328,7 +328,7 @@ def archived_with_columns(path, kind, by_id):
     return table, saved, altered, name
 
 
-@pytest.mark.req("QR-03", "SE-01")
+@pytest.mark.req("QR-03")
 @pytest.mark.parametrize("kind", [COW, MOR])
 @pytest.mark.parametrize("by_id", [False, True])
 def test_behind_a_savepoint_the_columns_are_those_of_the_archived_commit_before_the_time(
@@ -346,7 +346,7 @@ def test_behind_a_savepoint_the_columns_are_those_of_the_archived_commit_before_
     assert columns(table, None) == {"k", "p", "u" if by_id else "v", "x", "z"}
 
 
-@pytest.mark.req("RC-06", "SE-01")
+@pytest.mark.req("RC-06")
 def test_columns_of_an_archived_commit_that_was_undone_do_not_come_back(tmp_path):
     table, saved, altered, _ = archived_with_columns(tmp_path / "t", COW, False)
     table.restore(saved)
@@ -357,7 +357,6 @@ def test_columns_of_an_archived_commit_that_was_undone_do_not_come_back(tmp_path
     assert columns(table, altered) == {"k", "p", "v"}
 
 
-@pytest.mark.req("SE-01")
 @pytest.mark.parametrize("kind", [COW, MOR])
 def test_where_newer_commits_say_nothing_of_the_schema_the_archived_one_does(tmp_path, kind):
     """Those of services have a copy of the schema before, which may be any."""

@@ -204,7 +204,7 @@ def schema_of(storage, as_of=None):
     return schema.names if schema is not None else None
 
 
-@pytest.mark.req("TM-18", "SE-01")
+@pytest.mark.req("TM-18", "SE-07")
 def test_the_newest_commit_with_a_schema_decides(storage):
     assert schema_of(storage) is None
     put(storage, "1.commit", data=commit(ID))
