@@ -11,11 +11,11 @@ from slices import SCHEMA, rows_of, write_slice
 
 from hudi_format.avro.encoder import Encoder
 from hudi_format.errors import CorruptFileError, HudiError, MissingFileError, UnsupportedError
-from hudi_format.file_slice import base_rows
 from hudi_format.file_slice.reader import SliceMerge, read_file_slice
 from hudi_format.hfile.writer import hfile_bytes
 from hudi_format.merge.payloads import payload_rule
 from hudi_format.model import BaseFile, FileSlice
+from hudi_format.parquet import reader
 from hudi_format.schema.avro import to_avro
 from hudi_format.storage.open import open_storage
 
@@ -138,7 +138,7 @@ def test_a_parquet_file_with_what_arrow_does_not_read_is_not_damaged(tmp_path, m
     def refuse(*_):
         raise error
 
-    monkeypatch.setattr(base_rows, "check_text", refuse)
+    monkeypatch.setattr(reader, "check_text", refuse)
     sink = pa.BufferOutputStream()
     pq.write_table(ROWS, sink)
     with pytest.raises(UnsupportedError) as caught:

@@ -25,7 +25,7 @@ from hudi_format.file_slice.base_file import OtherBaseFile, open_other
 from hudi_format.keygen.partition_path import lacks_column
 from hudi_format.parquet.arrow_file import has_int96, parquet_file
 from hudi_format.parquet.footer import check_columns, footer_bytes, reading
-from hudi_format.parquet.reader import pays_threads, row_counts, wrong_rows
+from hudi_format.parquet.reader import checked, pays_threads, row_counts, wrong_rows
 from hudi_format.parquet.row_group_filter import RowGroupFilter
 from hudi_format.parquet.row_groups import repeating, row_groups
 from hudi_format.parquet.utf8 import check_text, texts_as_bytes
@@ -220,7 +220,7 @@ class BaseFileReader:
             return
         # A batch is no longer than a row group: rows are wide where row groups are short.
         longest = max(self._rows[n] for n in self.row_groups)
-        left = sum(self._rows[n] for n in self.row_groups)
+        rows = sum(self._rows[n] for n in self.row_groups)
         batch_rows = max(1, min(batch_rows, longest))
         threads = pays_threads(longest, len(self._columns))
         if threads and frugal:
@@ -229,17 +229,7 @@ class BaseFileReader:
         raw = self._file.iter_batches(
             batch_size=batch_rows, row_groups=self.row_groups, columns=self._columns, use_threads=threads
         )
-        while True:
-            with _reading(self.wanted):
-                batch = next(raw, None)
-                if batch is not None:
-                    check_text(batch, self._texts)
-                elif left:
-                    rows = sum(self._rows[n] for n in self.row_groups)
-                    raise wrong_rows(rows - left, rows)
-            if batch is None:
-                return
-            left -= batch.num_rows
+        for batch in checked(raw, rows, self._texts, _reading(self.wanted)):
             yield from self._finish(pa.Table.from_batches([batch]), batch.num_rows).to_batches(
                 max_chunksize=batch_rows
             )

@@ -5,7 +5,8 @@ Arrow's reader is called directly and nothing is converted where the file's type
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Self, TypeVar
 
 import pyarrow as pa
@@ -200,6 +201,23 @@ def wrong_rows(found: int, wanted: int) -> ValueError:
     return ValueError(f"its footer says {wanted} rows, but it has {found}")
 
 
+def checked(
+    batches: Iterable[pa.RecordBatch],
+    rows: int,
+    texts: Mapping[str, pa.DataType],
+    errors: AbstractContextManager[None],
+) -> Iterator[pa.RecordBatch]:
+    """Batches whose text is UTF-8 and which have so many rows; others end in `errors`."""
+    found = 0
+    with errors:
+        for batch in batches:
+            check_text(batch, texts)
+            found += batch.num_rows
+            yield batch
+        if found != rows:
+            raise wrong_rows(found, rows)
+
+
 class _OpenedFile:
     """An open base file, and the schema it is read in; a context manager."""
 
@@ -329,22 +347,10 @@ class _OpenedFile:
     ) -> Iterator[pa.RecordBatch]:
         stored = self.stored(names)
         use_threads = use_threads and pays_threads(self._rows[group], len(stored))
-        with reading(self._storage, self._path):
-            found = self._file.iter_batches(
-                batch_rows, row_groups=[group], columns=stored, use_threads=use_threads
-            )
-        rows = 0
-        while True:
-            with reading(self._storage, self._path):
-                batch = next(found, None)
-                if batch is not None:
-                    check_text(batch, self._texts)
-                elif rows != self._rows[group]:
-                    raise wrong_rows(rows, self._rows[group])
-            if batch is None:
-                return
-            rows += batch.num_rows
-            yield batch
+        found = self._file.iter_batches(
+            batch_rows, row_groups=[group], columns=stored, use_threads=use_threads
+        )
+        return checked(found, self._rows[group], self._texts, reading(self._storage, self._path))
 
     def finish(self, rows: Batch, names: Sequence[str]) -> Batch:
         """Rows converted to the wanted columns and types."""
