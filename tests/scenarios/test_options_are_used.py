@@ -67,12 +67,13 @@ def configurations() -> list[type]:
 
 
 def derived(cls: type) -> dict[str, set[str]]:
-    """Fields that each of its properties is made of."""
-    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    """Fields that each of its properties is made of, and of those that it has from another."""
+    trees = [ast.parse(textwrap.dedent(inspect.getsource(c))).body[0] for c in cls.__mro__ if is_dataclass(c)]
     return {
         node.name: {
             a.attr for a in ast.walk(node) if isinstance(a, ast.Attribute) and ast.unparse(a.value) == "self"
         }
+        for tree in trees
         for node in tree.body
         if isinstance(node, ast.FunctionDef)
     }
@@ -96,6 +97,7 @@ def test_all_configurations_are_looked_at():
     names = {c.__name__ for c in configurations()}
     assert names >= {
         "CompactionConfig",
+        "FileConfig",
         "IndexConfig",
         "LockConfig",
         "ReadConfig",

@@ -77,7 +77,7 @@ def test_sizes_rules_and_filters_are_numbers():
         "hoodie.clean.failed.writes.policy": "lazy",
         "hoodie.write.tagged.record.storage.level": "MEMORY_AND_DISK_SER",
     })  # fmt: skip
-    assert (config.parquet_max_file_bytes, config.small_file_limit_bytes) == (1000, -1)
+    assert (config.max_file_bytes, config.small_file_limit_bytes) == (1000, -1)
     assert (config.record_size_threshold, config.bloom_fpp, config.bloom_type) == (0.5, 0.001, "SIMPLE")
     assert (config.transaction.heartbeat_interval_ms, config.transaction.failed_writes) == (500, "LAZY")
     assert (

@@ -12,7 +12,8 @@ from hudi_index.lookup import CUSTOM
 from hudi_timeline.options import file_options as file
 from hudi_timeline.options import table_options as table
 from hudi_timeline.options import write_options as write
-from hudi_timeline.options.config_key import WRITE, given_value, given_values, value_of
+from hudi_timeline.options.compaction_config import FileConfig, given_file_values
+from hudi_timeline.options.config_key import WRITE, given_value, value_of
 from hudi_timeline.options.registry import ParsedOptions, canonical
 from hudi_timeline.options.service_config import (
     CallbackConfig,
@@ -38,7 +39,7 @@ def _frame_level(level: str) -> str:
 
 
 @dataclass(frozen=True)
-class WriteConfig:
+class WriteConfig(FileConfig):
     """Options of a write, as plain values that cross to executors.
 
     A field that is bound to an option has its parsed value; what it means stands with the option.  None means "not
@@ -49,7 +50,6 @@ class WriteConfig:
         partition_fields: `()` where the option was given empty: not partitioned, on purpose.
         ordering_field: None with `ordering_given` where the option was given empty: no ordering, on purpose.
         keygen_class, payload_class: full names of Java classes.
-        codec_level: of zstd only.
         duplicate_policy: also where it was asked for by `drop_duplicates`.
         validators: SQL validators by the last part of their class, and Python functions as module:name.
         partitioner: a Python function as module:name.
@@ -91,26 +91,13 @@ class WriteConfig:
     combine_before_upsert: bool = value_of(write.COMBINE_BEFORE_UPSERT)
     combine_before_delete: bool = value_of(write.COMBINE_BEFORE_DELETE)
     allow_duplicate_on_inserts: bool = value_of(write.ALLOW_DUPLICATE_ON_INSERTS)
-    codec: str = value_of(file.CODEC)
-    codec_level: int | None = None
-    parquet_block_bytes: int = value_of(file.PARQUET_BLOCK_BYTES)
-    parquet_page_bytes: int = value_of(file.PARQUET_PAGE_BYTES)
-    parquet_max_file_bytes: int = value_of(file.PARQUET_MAX_FILE_BYTES)
-    dictionary: bool = value_of(file.PARQUET_DICTIONARY)
     small_file_limit_bytes: int = value_of(file.SMALL_FILE_LIMIT_BYTES)
     small_group_candidates: int = value_of(file.SMALL_GROUP_CANDIDATES)
-    log_block_format: str | None = given_value(file.LOG_BLOCK_FORMAT)
-    log_block_bytes: int = value_of(file.LOG_BLOCK_BYTES)
     log_file_bytes: int = value_of(file.LOG_FILE_BYTES)
     record_size_estimate: int = value_of(file.RECORD_SIZE_ESTIMATE)
     record_size_threshold: float = value_of(file.RECORD_SIZE_THRESHOLD)
     insert_split_size: int = value_of(file.INSERT_SPLIT_SIZE)
     auto_split: bool = value_of(file.INSERT_AUTO_SPLIT)
-    bloom_enabled: bool = value_of(file.BLOOM_ENABLED)
-    bloom_type: str = value_of(file.BLOOM_TYPE)
-    bloom_entries: int | None = given_value(file.BLOOM_ENTRIES)
-    bloom_fpp: float = value_of(file.BLOOM_FPP)
-    bloom_max_entries: int = value_of(file.BLOOM_MAX_ENTRIES)
     partitions_to_delete: tuple[str, ...] = value_of(write.PARTITIONS_TO_DELETE, otherwise=())
     static_overwrite_partitions: tuple[str, ...] = value_of(write.STATIC_PARTITIONS, otherwise=())
     overwrite_mode: str | None = given_value(write.OVERWRITE_MODE)
@@ -172,7 +159,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
     """
     given = canonical(options)
     refuse_effects(given, WRITE)
-    values = given_values(WriteConfig, given.parsed)
+    values = given_file_values(WriteConfig, given.parsed)
     operation = str(values.get("operation", write.OPERATION.value))
     prepped = operation.endswith(write.PREPPED)
     if prepped:
@@ -185,8 +172,6 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
             values["operation"] = operation = "insert"
     values["validators"] = _validators(given)
     say_tuning(given)
-    if values.get("codec", file.CODEC.value) == "zstd":
-        values["codec_level"] = given.parsed.get(file.ZSTD_LEVEL)
     values["index_type"] = _index(given)
     if values["index_type"] != CUSTOM:
         values.pop("index_class", None)

@@ -44,7 +44,7 @@ def route(
     """
     c = plan.config
     rules = SizingRules(
-        c.parquet_max_file_bytes, c.small_file_limit_bytes, c.insert_split_size, c.auto_split,
+        c.max_file_bytes, c.small_file_limit_bytes, c.insert_split_size, c.auto_split,
         c.record_size_estimate, c.record_size_threshold, c.small_group_candidates,
     )  # fmt: skip
     policy = AssignPolicy(

@@ -245,11 +245,7 @@ def make_tasks(
         ConflictingOptionError: another merge than the table's.
     """
     table, shared = snapshot.config, _merging(snapshot, slices, config)
-    bloom = None
-    if config.bloom_enabled:
-        bloom = BloomSettings.of(
-            config.bloom_type, config.bloom_entries, config.bloom_fpp, config.bloom_max_entries
-        )
+    bloom = config.bloom if config.bloom_enabled else None
     virtual = not table.populate_meta_fields
     stage = new_stage_id()
     tasks = []

@@ -26,14 +26,12 @@ from hudi_format.keygen.record_keys import KeySpec
 from hudi_format.log.encoder import block_type
 from hudi_format.merge.payloads import IS_DELETED, MergeRule, Order, payload_rule
 from hudi_format.merge.user_merger import MERGE, custom_of
-from hudi_format.parquet.layout import ParquetConfig
 from hudi_format.schema.arrow import normalize_schema
 from hudi_format.schema.changes import SchemaChange
 from hudi_format.schema.evolution import as_stored
 from hudi_format.schema.fit import in_table_types, in_utc, without_untyped
 from hudi_format.schema.meta_fields import with_meta, without_meta
 from hudi_format.storage.protocol import Storage
-from hudi_index.bloom.key_observer import BloomSettings
 from hudi_index.bucket import BucketIndex
 from hudi_index.custom_index.index_class import CustomIndex
 from hudi_index.lookup import BLOOM, CUSTOM, GLOBAL_BLOOM, SIMPLE, LookupTask
@@ -336,12 +334,12 @@ def plan_for(
     if snapshot is not None:
         rule = with_defaults_of_table(rule, snapshot)
     warnings = (*warnings, *overwrite.about_scope(operation, config.overwrite_mode, anew=bool(replaced)))
-    if operation in ("insert", "upsert") and config.small_file_limit_bytes > config.parquet_max_file_bytes:
+    if operation in ("insert", "upsert") and config.small_file_limit_bytes > config.max_file_bytes:
         # Not refused: Apache Hudi takes both, and whoever lowers the greatest size alone has them.
         warnings = (
             *warnings,
             f"hoodie.parquet.small.file.limit ({config.small_file_limit_bytes:,} bytes) is above "
-            f"hoodie.parquet.max.file.size ({config.parquet_max_file_bytes:,}): each file below the latter takes new "
+            f"hoodie.parquet.max.file.size ({config.max_file_bytes:,}): each file below the latter takes new "
             "records until it is full, so nearly full ones are written again for a few; set the limit lower",
         )
     properties = (
@@ -554,9 +552,9 @@ def lookup_task(plan: Plan) -> LookupTask:
 
 def write_context(plan: Plan, transaction: Transaction, table: TableConfig) -> WriteContext:
     c = plan.config
-    bloom = None
-    if c.bloom_enabled or plan.index in (BLOOM, GLOBAL_BLOOM):
-        bloom = BloomSettings.of(c.bloom_type, c.bloom_entries, c.bloom_fpp, c.bloom_max_entries)
+    has_bloom = c.bloom_enabled or plan.index in (BLOOM, GLOBAL_BLOOM)
+    # A bucket has one file.
+    parquet = c.parquet if plan.bucket is None else replace(c.parquet, max_file_bytes=1 << 62)
 
     def text_of(schema: pa.Schema) -> str:
         return written_text(schema, table.name, transaction.snapshot, plan.given_schema)
@@ -571,15 +569,8 @@ def write_context(plan: Plan, transaction: Transaction, table: TableConfig) -> W
         virtual=plan.virtual,
         stored_keys=plan.stored_keys,
         avro_schema=text_of(with_meta(plan.schema)),
-        parquet=ParquetConfig(
-            codec=c.codec,
-            level=c.codec_level if c.codec == "zstd" else None,
-            row_group_bytes=c.parquet_block_bytes,
-            page_bytes=c.parquet_page_bytes,
-            max_file_bytes=c.parquet_max_file_bytes if plan.bucket is None else 1 << 62,  # a bucket has one
-            dictionary=c.dictionary,
-        ),
-        bloom=bloom,
+        parquet=parquet,
+        bloom=c.bloom if has_bloom else None,
         key_spec=plan.key_spec,
         ordering_field=plan.ordering_field,
         combine=combines(plan),
