@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.file_slice.base_file import OtherBaseFile, open_other
 from hudi_format.parquet.footer import footer_bytes
-from hudi_format.parquet.pages import PagedFile, ReadAt, Rows, gap_of, places_in, rows_at
+from hudi_format.parquet.pages import PagedFile, Rows, gap_of, places_in, rows_at
+from hudi_format.parquet.text_column import ReadAt
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_format.storage.protocol import Storage
 

@@ -18,7 +18,8 @@ from hudi_format.parquet import _entries, thrift
 
 # Larger column chunks are decoded from a buffer of this size instead of being read whole.
 STREAM_BYTES = 1 << 20
-_ARROW_SCHEMA = b"ARROW:schema"
+ARROW_SCHEMA = b"ARROW:schema"
+"""Key of the footer's entry with such a schema."""
 _ENTRIES, _KEY = 5, 1  # fields of the footer, and of its entries
 # Pages of these encodings Arrow does not give as dictionaries.
 _DELTAS = frozenset({"DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"})
@@ -91,7 +92,7 @@ def has_arrow_schema(footer: memoryview) -> bool:
     """
     with thrift.of_base_file():
         _, spans = _entries.key_value_spans(footer)  # values are passed over: a bloom filter is long
-    return any(footer[at : at + max(length, 0)] == _ARROW_SCHEMA for at, length, _, _ in spans)
+    return any(footer[at : at + max(length, 0)] == ARROW_SCHEMA for at, length, _, _ in spans)
 
 
 def stream_bytes(source: pa.NativeFile) -> int:
@@ -152,7 +153,7 @@ def _is_of_parquet(kind: pa.DataType) -> bool:
 
 def _without_arrow_schema(source: pa.NativeFile, metadata: pq.FileMetaData) -> pq.FileMetaData:
     """The metadata without Arrow's schema, if it has one."""
-    if _ARROW_SCHEMA not in (metadata.metadata or {}):
+    if ARROW_SCHEMA not in (metadata.metadata or {}):
         return metadata  # an extension type, for example, is Parquet's own
     size = metadata.serialized_size
     fields = thrift.Cursor(source.read_at(size, source.size() - size - thrift.TAIL)).fields()
@@ -163,7 +164,7 @@ def _without_arrow_schema(source: pa.NativeFile, metadata: pq.FileMetaData) -> p
 
 
 def _is_arrow_schema(entry: thrift.Fields) -> bool:
-    return thrift.raw_of(entry, _KEY).endswith(_ARROW_SCHEMA)
+    return thrift.raw_of(entry, _KEY).endswith(ARROW_SCHEMA)
 
 
 def _without_deltas(metadata: pq.FileMetaData, columns: Collection[str]) -> list[str]:

@@ -10,10 +10,10 @@ Source: parquet.thrift, FileMetaData, RowGroup, ColumnChunk and ColumnMetaData.
 from __future__ import annotations
 
 from hudi_format.parquet import _chunks, _entries
+from hudi_format.parquet.arrow_file import ARROW_SCHEMA
 from hudi_format.parquet.thrift import BINARY, MAGIC, file_end, of_base_file, structs, text
 
 _EMPTY_STRUCT = b"\0"
-_ARROW_SCHEMA = b"ARROW:schema"
 
 
 def without_float_bounds(footer: memoryview, path: str) -> bytes | None:
@@ -56,8 +56,8 @@ def _arrow_alone(footer: memoryview) -> bytes:
     """The list of entries, of which only Arrow's schema is left."""
     found = []
     for key_at, key_length, at, length in _entries.key_value_spans(footer)[1]:
-        if key_length >= 0 and length >= 0 and footer[key_at : key_at + key_length] == _ARROW_SCHEMA:
-            both = (_ARROW_SCHEMA, bytes(footer[at : at + length]))
+        if key_length >= 0 and length >= 0 and footer[key_at : key_at + key_length] == ARROW_SCHEMA:
+            both = (ARROW_SCHEMA, bytes(footer[at : at + length]))
             found.append(b"".join(bytes([1 << 4 | BINARY]) + text(t) for t in both) + b"\0")
     return structs(found)
 

@@ -26,7 +26,7 @@ from hudi_format.errors import (
     StorageError,
     UnsupportedError,
 )
-from hudi_format.parquet.arrow_file import parquet_file
+from hudi_format.parquet.arrow_file import ARROW_SCHEMA, parquet_file
 from hudi_format.parquet.thrift import I32, LISTS, MAGIC, TAIL, Cursor, of_base_file
 from hudi_format.schema.avro import from_avro
 from hudi_format.storage.open import open_sized
@@ -253,8 +253,6 @@ def filter_entry(entries: Mapping[str, _Value]) -> _Value | None:
 
 
 DAMAGED_REMEDY = CorruptFileError.usual_remedy
-
-_ARROW_SCHEMA = "ARROW:schema"
 
 
 @dataclass(frozen=True)
@@ -491,7 +489,7 @@ def entries_of(metadata: pq.FileMetaData) -> dict[str, str]:
             out[key.decode()] = value.decode()
         except UnicodeDecodeError:
             continue  # no entry of Hudi's
-    out.pop(_ARROW_SCHEMA, None)
+    out.pop(ARROW_SCHEMA.decode(), None)
     return out
 
 

@@ -21,9 +21,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_format.parquet.arrow_file import ARROW_SCHEMA
 from hudi_format.parquet.footer import check_columns
 from hudi_format.parquet.kept_chunks import Chunk, path_of
 from hudi_format.parquet.reader import pays_threads
+from hudi_format.parquet.row_groups import VALUES_PER_BYTE
+from hudi_format.parquet.text_column import ReadAt
 from hudi_format.parquet.thrift import (
     BINARY,
     BOOLEANS,
@@ -46,8 +49,6 @@ from hudi_format.parquet.thrift import (
 )
 from hudi_format.parquet.utf8 import check_text, texts_as_bytes
 
-ReadAt = Callable[[int, int], bytes]
-"""Bytes of a file: place and length."""
 Rows = npt.NDArray[np.int64]
 
 # Fields of FileMetaData: those that are looked at, and entries and encryption, which are not.
@@ -61,8 +62,6 @@ _ENDLESS = 64  # levels of a schema
 # What lies closer together in the file is read at once.
 _GAP = 4 << 10
 _REMOTE_GAP = 1 << 20
-# As in `row_groups`: so many values for a byte are texts that repeat.
-_VALUES_PER_BYTE = 16
 _INT96 = 3  # the physical type
 _HEADER = 1 << 10  # of a page; one with long bounds has more
 
@@ -128,7 +127,7 @@ class PagedFile:
     def __init__(self, footer: memoryview, size: int) -> None:
         fields = once(Cursor(bytes(footer)).fields(), _OF_FILE)
         # Arrow's own schema says other types than Parquet's.
-        if any(n == 5 and b"ARROW:schema" in raw for n, _, raw in fields):
+        if any(n == 5 and ARROW_SCHEMA in raw for n, _, raw in fields):
             raise ValueError("a file with Arrow's schema")
         self.size = size
         self._head = [f for f in fields if f[0] in (_VERSION, _WRITER)]
@@ -384,7 +383,7 @@ def _before(runs: tuple[Rows, Rows]) -> Rows:
 def _repeats(chunk: Chunk) -> bool:
     """Whether its values are so few that codes of them are cheaper."""
     unpacked, values = (number_of(chunk.meta, n) for n in (_UNPACKED, _VALUES))
-    return chunk.begin < chunk.data and unpacked * _VALUES_PER_BYTE <= values
+    return chunk.begin < chunk.data and unpacked * VALUES_PER_BYTE <= values
 
 
 def _range(chunk: Chunk) -> tuple[bytes | None, bytes | None]:
@@ -519,4 +518,4 @@ def _read(read: ReadAt, ranges: Iterable[tuple[int, int]], gap: int) -> dict[tup
     return out
 
 
-__all__ = ["PagedFile", "ReadAt", "Rows", "gap_of", "places_in", "rows_at"]
+__all__ = ["PagedFile", "Rows", "gap_of", "places_in", "rows_at"]

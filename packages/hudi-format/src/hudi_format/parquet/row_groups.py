@@ -32,7 +32,7 @@ Raw = bool | int | float | bytes
 CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 
 # Pages with a dictionary and long runs of its codes have fewer bytes than this says; a code for each value has more.
-_VALUES_PER_BYTE = 16
+VALUES_PER_BYTE = 16
 # What one array of 32-bit offsets can hold.
 _MOST_TEXT = (1 << 31) - 1
 
@@ -130,7 +130,7 @@ def repeating(groups: Sequence[RowGroup], columns: Collection[str], batch_rows: 
 def _repeats(chunk: ColumnChunk, rows: int) -> bool:
     # A text is no longer than the pages that it is in.
     fits = 0 <= chunk.unpacked * rows < _MOST_TEXT
-    return chunk.dictionary and fits and chunk.unpacked * _VALUES_PER_BYTE <= chunk.num_values
+    return chunk.dictionary and fits and chunk.unpacked * VALUES_PER_BYTE <= chunk.num_values
 
 
 def read_row_groups(storage: Storage, path: str, columns: Collection[str] | None = None) -> list[RowGroup]:

@@ -177,4 +177,4 @@ def _zstd_size(data: memoryview) -> int:
     return int.from_bytes(data[begin : begin + length], "little") + (256 if length == 2 else 0)
 
 
-__all__ = ["read_texts"]
+__all__ = ["ReadAt", "read_texts"]
