@@ -2,6 +2,8 @@
 
 import datetime as dt
 import itertools
+import subprocess
+import sys
 import uuid
 from decimal import Decimal
 
@@ -125,3 +127,38 @@ def test_pairs_of_a_map_have_two_types():
     assert as_reader(rows, lambda: schema).column("m").to_pylist() == [[("a", 1), ("b", None)], [("c", 2)]]
     with pytest.raises(SchemaError, match=r"column m: .* has values of several types"):
         as_reader([{"m": [("a", 1), ("b", True)]}], lambda: schema)
+
+
+BESIDE_DATES = """
+import numpy as np
+from hudi_format.errors import SchemaError
+from hudi_format.schema.input_rows import as_reader
+
+DAYS = [np.datetime64("2024-01-01")]
+for array in (np.array([1]), np.array([1.5]), np.array([]), np.array([True]), np.array(["a"]), np.zeros((1, 1))):
+    for values in ([DAYS, array], [None, DAYS, array], [[DAYS], [array]], [{"d": DAYS}, {"d": array}]):
+        try:
+            found = as_reader({"c": values})
+        except SchemaError as e:
+            assert e.details["row"] == len(values) - 1, e
+        else:
+            raise AssertionError((values, found))
+print("all are told")
+"""
+
+
+def test_an_array_beside_a_list_of_dates_of_numpy_does_not_end_the_process():
+    ended = subprocess.run([sys.executable, "-c", BESIDE_DATES], capture_output=True, text=True, check=False)
+    assert ended.stdout == "all are told\n", ended
+
+
+def test_arrays_beside_lists_of_the_same_kind_are_one_column():
+    for ours, array in (
+        ([1], np.array([2])),
+        ([1.5], np.array([2.5])),
+        (["a"], np.array(["b"])),
+        ([b"a"], np.array([b"b"])),
+    ):
+        assert as_reader({"c": [ours, array]}).column("c").to_pylist() == [ours, array.tolist()]
+    day = np.datetime64("2024-01-01", "ns")
+    assert as_reader({"c": [[day], np.array([day])]}).column("c").to_pylist() == [[pd.Timestamp(day)]] * 2
