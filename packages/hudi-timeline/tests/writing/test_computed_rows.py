@@ -1,6 +1,7 @@
 """Rows that are computed from stored ones: update and merge."""
 
 import datetime as dt
+import gc
 from pathlib import Path
 
 import pandas as pd
@@ -18,6 +19,8 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_timeline import HudiTable, write_hudi
+from hudi_timeline.options.transaction_options import CONCURRENCY_MODE, OPTIMISTIC, SINGLE_WRITER
+from hudi_timeline.reading.stability import instants
 from hudi_timeline.writing import computed_rows
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
@@ -42,6 +45,28 @@ def rows_of(table):
 def table(request, tmp_path):
     write_hudi(tmp_path / "t", ROWS, key="id", partition_by="city", table_type=request.param)
     return HudiTable.open(tmp_path / "t")
+
+
+WRITES = {
+    "update": lambda table: table.update({"fare": 5}, "id = 1"),
+    "merge": lambda table: table.merge(ROWS[:1]).when_matched_delete().execute(),
+    "delete": lambda table: table.delete("id = 1"),
+}
+
+
+@pytest.mark.parametrize("mode", [SINGLE_WRITER, OPTIMISTIC])
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_the_read_of_a_write_ends_with_it(table, write, mode):
+    """Not when the garbage is collected: a cleaning in this process would spare the files that it read."""
+    opened = HudiTable.open(table.uri, options={CONCURRENCY_MODE: mode})
+    gc.collect()
+    gc.disable()
+    try:
+        write(opened)
+        assert instants(opened.storage.uri, opened.timeline.completed_writes()) == []
+        assert opened.erase(["4"]).erased
+    finally:
+        gc.enable()
 
 
 # --- update ------------------------------------------------------------------------------------------------

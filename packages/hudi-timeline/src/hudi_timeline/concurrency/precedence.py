@@ -116,7 +116,7 @@ class Precedence:
                     f"({PRECEDENCE_WAIT_MS}), and may lose to it; it waited {waited_s:.1f} s in all"
                 )
                 return
-            self.end()
+            self._withdraw()
             self._rank = _FIRST
             self._make_claim()
             self._until = self._clock() + self._options.precedence_wait_ms / 1000
@@ -137,6 +137,11 @@ class Precedence:
 
     def end(self) -> None:
         """Let others go on; idempotent."""
+        # The call has this in its variables: a circle, in which what it reads would stay open.
+        self._caller = None
+        self._withdraw()
+
+    def _withdraw(self) -> None:
         if self._claim is not None:
             self._claim.stop()
             self._claim = None
