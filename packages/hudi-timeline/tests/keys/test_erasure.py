@@ -8,7 +8,7 @@ from hudi_format.errors import CorruptFileError
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable, metadata_config
 from hudi_timeline.keys import erasure
-from hudi_timeline.keys.key_traces import Wanted
+from hudi_timeline.keys.key_traces import TracedKeys
 from hudi_timeline.testing.workload import made_table
 
 KEY = "erase-me-0815"
@@ -197,7 +197,7 @@ def test_files_that_are_cleaned_while_they_are_looked_at_hold_nothing(tmp_path, 
             self.delete(path)
         return source
 
-    wanted = Wanted(pa.array([KEY]), metadata_config.key_spec(table.config))
+    wanted = TracedKeys(pa.array([KEY]), metadata_config.key_spec(table.config))
     with monkeypatch.context() as patched:
         patched.setattr(LocalStorage, "open_input", opened)
         found, files = erasure._looked_at(table.storage, wanted)
