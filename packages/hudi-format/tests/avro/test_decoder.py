@@ -9,6 +9,7 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 import pytest
+from avro_records import written
 from avro_strategies import as_arrow, later, plain, rows_of, schemas, stored, values
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,17 +31,6 @@ def record(*fields: Any) -> Json:
         for i, f in enumerate(fields)
     ]  # fmt: skip
     return {"type": "record", "name": "r", "fields": listed}
-
-
-def written(schema: Json, rows: Sequence[Any]) -> list[bytes]:
-    """Each row as fastavro writes it."""
-    parsed = fastavro.parse_schema(plain(schema))
-    out = []
-    for row in rows:
-        stream = io.BytesIO()
-        fastavro.schemaless_writer(stream, parsed, row)
-        out.append(stream.getvalue())
-    return out
 
 
 def decode(decoder: Decoder, records: Sequence[bytes]) -> pa.RecordBatch:

@@ -6,34 +6,13 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
+from avro_records import column, record
 
 from hudi_format.avro import Decoder
 from hudi_format.errors import MissingColumnError, SchemaError
 
 Json = Any
-
-
-def record(*fields: Json) -> Json:
-    return {
-        "type": "record",
-        "name": "r",
-        "fields": [{"name": f"f{i}", "type": t} for i, t in enumerate(fields)],
-    }
-
-
-def decode(decoder: Decoder, *records: bytes) -> pa.RecordBatch:
-    lengths = np.array([len(r) for r in records], np.int64)
-    batch = decoder.decode(b"".join(records), np.cumsum(lengths) - lengths, lengths)
-    batch.validate(full=True)
-    return batch
-
-
-def column(decoder: Decoder, *records: bytes) -> list[Any]:
-    values: list[Any] = decode(decoder, *records).column(0).to_pylist()
-    return values
 
 
 DATE = {"type": "int", "logicalType": "date"}

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-import io
 import json
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-import fastavro
-import numpy as np
 import pyarrow as pa
 import pytest
-from avro_strategies import plain, rows_of
+from avro_records import decode, record, written
+from avro_strategies import rows_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,14 +16,6 @@ from hudi_format.avro import Decoder, Encoder
 from hudi_format.errors import CorruptFileError, MissingColumnError, SchemaError, UnsupportedError
 
 Json = Any
-
-
-def record(*fields: Json) -> Json:
-    return {
-        "type": "record",
-        "name": "r",
-        "fields": [{"name": f"f{i}", "type": t} for i, t in enumerate(fields)],
-    }
 
 
 def batch_of(kind: pa.DataType, values: list[Any]) -> pa.RecordBatch:
@@ -39,33 +29,18 @@ def encoded(schema: Json, batch: pa.RecordBatch) -> list[bytes]:
     return [data[a:b].to_pybytes() for a, b in pairwise(offsets)]
 
 
-def written(schema: Json, rows: list[Any]) -> list[bytes]:
-    parsed = fastavro.parse_schema(plain(schema))
-    out = []
-    for row in rows:
-        stream = io.BytesIO()
-        fastavro.schemaless_writer(stream, parsed, row)
-        out.append(stream.getvalue())
-    return out
-
-
-def decoded(schema: Json, records: list[bytes]) -> pa.RecordBatch:
-    lengths = np.array([len(r) for r in records], np.int64)
-    return Decoder(schema).decode(b"".join(records), np.cumsum(lengths) - lengths, lengths)
-
-
 @given(rows_of())
 def test_bytes_are_those_of_fastavro(given_: tuple[Json, list[Any]]) -> None:
     schema, rows = given_
     records = written(schema, rows)
-    assert encoded(schema, decoded(schema, records)) == records
+    assert encoded(schema, decode(Decoder(schema), *records)) == records
 
 
 @given(rows_of(), st.data())
 def test_a_part_of_a_batch_gives_its_part_of_the_bytes(given_: tuple[Json, list[Any]], data: Any) -> None:
     schema, rows = given_
     records = written(schema, rows)
-    batch = decoded(schema, records)
+    batch = decode(Decoder(schema), *records)
     begin = data.draw(st.integers(0, len(rows)))
     end = data.draw(st.integers(begin, len(rows)))
     part = batch.slice(begin, end - begin)
@@ -78,7 +53,7 @@ def test_a_part_of_a_batch_gives_its_part_of_the_bytes(given_: tuple[Json, list[
 def test_columns_are_matched_by_name(given_: tuple[Json, list[Any]], data: Any) -> None:
     schema, rows = given_
     records = written(schema, rows)
-    batch = decoded(schema, records)
+    batch = decode(Decoder(schema), *records)
     assert encoded(schema, batch.select(data.draw(st.permutations(batch.schema.names)))) == records
 
 
@@ -193,7 +168,7 @@ def test_records_longer_than_expected_are_written_whole() -> None:
     lists = pa.array([[None] * 100_000, ["x" * 1_000_000]], pa.list_(pa.string()))
     schema = record({"type": "array", "items": ["null", "string"]})
     batch = pa.RecordBatch.from_arrays([lists], ["f0"])
-    assert decoded(schema, encoded(schema, batch)).column(0).to_pylist() == lists.to_pylist()
+    assert decode(Decoder(schema), *encoded(schema, batch)).column(0).to_pylist() == lists.to_pylist()
 
 
 def test_a_schema_that_is_none_is_corrupt() -> None:
@@ -229,7 +204,7 @@ def test_a_struct_of_members_becomes_a_union(sliced: bool) -> None:
     batch = batch_of(MEMBERS, [member(member0=9), *values]).slice(1) if sliced else batch_of(MEMBERS, values)
     records = encoded(record(UNION), batch)
     assert records == written(record(UNION), [{"f0": v} for v in plain_values])
-    assert decoded(record(UNION), records).column(0).to_pylist() == values
+    assert decode(Decoder(record(UNION)), *records).column(0).to_pylist() == values
     inner = {"type": "record", "name": "in", "fields": [{"name": "a", "type": UNION}]}
     held = pa.RecordBatch.from_arrays([pa.StructArray.from_arrays([batch.column(0)], ["a"])], ["f0"])
     assert encoded(record(inner), held) == records

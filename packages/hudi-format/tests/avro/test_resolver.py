@@ -7,9 +7,9 @@ import json
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
+from avro_records import column, decode, record
 
 from hudi_format.avro import Decoder
 from hudi_format.avro.defaults import varint
@@ -17,26 +17,6 @@ from hudi_format.errors import CorruptFileError, MissingColumnError, SchemaError
 from hudi_format.schema.avro import from_avro
 
 Json = Any
-
-
-def record(*fields: Json) -> Json:
-    return {
-        "type": "record",
-        "name": "r",
-        "fields": [{"name": f"f{i}", "type": t} for i, t in enumerate(fields)],
-    }
-
-
-def decode(decoder: Decoder, *records: bytes) -> pa.RecordBatch:
-    lengths = np.array([len(r) for r in records], np.int64)
-    batch = decoder.decode(b"".join(records), np.cumsum(lengths) - lengths, lengths)
-    batch.validate(full=True)
-    return batch
-
-
-def column(decoder: Decoder, *records: bytes) -> list[Any]:
-    values: list[Any] = decode(decoder, *records).column(0).to_pylist()
-    return values
 
 
 def text(value: str) -> bytes:

@@ -4,34 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
+from avro_records import column, decode, record
 
 from hudi_format.avro import Decoder
 from hudi_format.errors import CorruptFileError, SchemaError, UnsupportedError
 
 Json = Any
-
-
-def record(*fields: Json) -> Json:
-    return {
-        "type": "record",
-        "name": "r",
-        "fields": [{"name": f"f{i}", "type": t} for i, t in enumerate(fields)],
-    }
-
-
-def decode(decoder: Decoder, *records: bytes) -> pa.RecordBatch:
-    lengths = np.array([len(r) for r in records], np.int64)
-    batch = decoder.decode(b"".join(records), np.cumsum(lengths) - lengths, lengths)
-    batch.validate(full=True)
-    return batch
-
-
-def column(decoder: Decoder, *records: bytes) -> list[Any]:
-    values: list[Any] = decode(decoder, *records).column(0).to_pylist()
-    return values
 
 
 def test_a_type_that_holds_itself_is_no_column_but_can_be_passed_over() -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
 import pickle
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import fastavro
 import golden_tables
-import numpy as np
-import pyarrow as pa
 import pytest
-from avro_strategies import plain, rows_of
+from avro_records import decode, record, written
+from avro_strategies import rows_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,29 +23,6 @@ from hudi_format.log.data_block import read_avro
 from hudi_format.log.reader import LogFileReader
 
 Json = Any
-
-
-def record(*fields: Json) -> Json:
-    return {
-        "type": "record",
-        "name": "r",
-        "fields": [{"name": f"f{i}", "type": t} for i, t in enumerate(fields)],
-    }
-
-
-def written(schema: Json, rows: list[Any]) -> list[bytes]:
-    parsed = fastavro.parse_schema(plain(schema))
-    out = []
-    for row in rows:
-        stream = io.BytesIO()
-        fastavro.schemaless_writer(stream, parsed, row)
-        out.append(stream.getvalue())
-    return out
-
-
-def decode(decoder: Decoder, *records: bytes) -> pa.RecordBatch:
-    lengths = np.array([len(r) for r in records], np.int64)
-    return decoder.decode(b"".join(records), np.cumsum(lengths) - lengths, lengths)
 
 
 def rows_or_error(decoder: Decoder, *records: bytes) -> None:
