@@ -2,9 +2,11 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pytest
 
-from hudi_format.arrow.input import checked_reader, checked_table, whole_batch
+from hudi_format.arrow.input import checked_reader, checked_table, reader_of, whole_batch
 from hudi_format.errors import SchemaError
 
 INNER = pa.map_(pa.string(), pa.int32())
@@ -122,3 +124,19 @@ def test_codes_beyond_their_dictionary_are_refused_below_structs_that_are_there(
         array = pa.StructArray.from_arrays([codes], names=["a"], mask=pa.array(mask))
         with pytest.raises(SchemaError, match="is not valid Arrow data"):
             checked_table(pa.table({"v": array}))
+
+
+def test_a_scanner_is_a_stream_of_what_it_is_asked_for():
+    data = ds.dataset(pa.table({"a": range(5), "b": range(5)}))
+    scanner = data.scanner(columns=["b"], filter=pc.field("a") > 2)
+    assert reader_of(scanner).read_all() == scanner.to_table() == pa.table({"b": [3, 4]})
+    with pytest.raises(pa.ArrowInvalid, match="nowhere"):
+        reader_of(data.scanner(filter=pc.field("nowhere") > 2))
+
+
+def test_a_scanner_of_another_library_makes_its_own_stream():
+    class Scanner:
+        def to_reader(self):
+            return pa.table({"a": [1]}).to_reader()
+
+    assert reader_of(Scanner()).read_all().to_pylist() == [{"a": 1}]

@@ -36,6 +36,18 @@ def checked_table(table: pa.Table) -> pa.Table:
     return table
 
 
+def reader_of(scanner: pa.dataset.Scanner) -> pa.RecordBatchReader:
+    """A scanner's batches as a stream, which begins without Python's lock.
+
+    `to_reader` of pyarrow (26 and before) keeps Python's lock while it begins to read.  Where Python code opens the
+    files, a thread of Arrow's that opens the next one waits for it, with a lock for which the beginning waits.
+    """
+    if type(scanner).__module__ != "pyarrow._dataset":  # other libraries' know no `scan_batches`
+        return scanner.to_reader()
+    batches = scanner.scan_batches()  # it begins here, so that errors are raised here
+    return pa.RecordBatchReader.from_batches(scanner.projected_schema, (b.record_batch for b in batches))
+
+
 def checked_reader(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
     """The stream, with each batch checked as it arrives; errors as of `checked_table`.
 

@@ -23,6 +23,7 @@ from hudi_format.arrow.input import (
     first_line,
     no_rows,
     other_columns,
+    reader_of,
     refuse_closed,
     source_failed,
 )
@@ -98,7 +99,7 @@ def _as_arrow(data: object, known: Callable[[], pa.Schema | None] | None) -> pa.
         if hasattr(data, "__arrow_c_stream__"):
             return _stream_of(data)
         if hasattr(data, "scanner"):  # a dataset of pyarrow
-            return data.scanner().to_reader()
+            return reader_of(data.scanner())
         if isinstance(data, Iterator):
             refuse_closed(data, "rows")
             data = _given("rows", partial(list, data))

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-import pyarrow.fs as fs
 
 from hudi_format.arrow.arrays import contains
 from hudi_format.arrow.filter_conditions import paired
@@ -31,6 +30,7 @@ from hudi_format.parquet.row_groups import row_groups
 from hudi_format.storage.local import LocalStorage
 from hudi_format.storage.parallel import side_by_side
 from hudi_timeline.reading.plan import BATCH_ROWS
+from hudi_timeline.reading.table_dataset import FilesOfTable, ScanFiles
 from hudi_timeline.reading.task import ReadTask
 
 if TYPE_CHECKING:
@@ -258,55 +258,6 @@ def _conjuncts(condition: polars.Expr) -> list[polars.Expr]:
     return out
 
 
-class _TableFiles(fs.FileSystemHandler):  # type: ignore[misc]
-    """File system of a table's storage, read-only; it keeps the scan, for which cleanings spare files."""
-
-    def __init__(self, scan: Scan) -> None:
-        self.scan = scan
-        self.footers: dict[str, bytes] = {}
-
-    def get_type_name(self) -> str:
-        return "hudi"
-
-    def normalize_path(self, path: str) -> str:
-        return path
-
-    def open_input_file(self, path: str) -> pa.NativeFile:
-        if path in self.footers:
-            return pa.BufferReader(self.footers.pop(path))
-        return self.scan.storage.open_input(path)
-
-    open_input_stream = open_input_file
-
-    def get_file_info(self, paths: Sequence[str]) -> list[fs.FileInfo]:
-        out = []
-        for path in paths:
-            found = self.scan.storage.info(path)
-            kind = fs.FileType.NotFound if found is None else fs.FileType.File
-            out.append(fs.FileInfo(path, kind, size=None if found is None else found.size))
-        return out
-
-    def _refuse(self, *_: object, **__: object) -> Any:
-        raise UnsupportedError("the files of a table are written by the table alone", remedy="use HudiTable.")
-
-    get_file_info_selector = create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = (
-        _refuse
-    )
-    delete_file = move = copy_file = open_output_stream = open_append_stream = _refuse
-
-
-class _FilesOfTable(ds.FileSystemDataset):  # type: ignore[misc]
-    """Dataset of a scan's base files; a copy of it in another process is made of the scan.
-
-    Fragments would be sent as paths alone, and read their footers anew.
-    """
-
-    scan: Scan
-
-    def __reduce__(self) -> tuple[Callable[[Scan], ds.Dataset], tuple[Scan]]:
-        return dataset_of, (self.scan,)
-
-
 def dataset_of(scan: Scan) -> ds.Dataset:
     """The scan as a pyarrow dataset of its base files.
 
@@ -314,8 +265,8 @@ def dataset_of(scan: Scan) -> ds.Dataset:
         UnsupportedError: rows that are not in the files as they are: merged, renamed or taken from paths.
     """
     files = _files_of(scan, footers=True)
-    tasks, format, handler = files.tasks, ds.ParquetFileFormat(), _TableFiles(scan)
-    system = fs.PyFileSystem(handler)
+    tasks, format, handler = files.tasks, ds.ParquetFileFormat(), ScanFiles(scan)
+    system = handler.file_system
     fragments = []
     for task, footer in zip(tasks, files.footers, strict=True):
         if footer is None:
@@ -327,9 +278,9 @@ def dataset_of(scan: Scan) -> ds.Dataset:
     schema = scan.schema
     if tasks:
         schema = pa.schema([*schema, *(f for f in tasks[0].needed if f.name not in schema.names)])
-    made = _FilesOfTable(fragments, schema, format, filesystem=system)
+    made = FilesOfTable(fragments, schema, format, filesystem=system)
     made.scan = scan
-    return made if files.filter is None else made.filter(files.filter)
+    return made.of_scan(files.filter)
 
 
 @dataclass(frozen=True, slots=True)
