@@ -68,6 +68,25 @@ def test_dicts_are_maps_where_the_table_says_so():
     as_reader({"n": [1]}, lambda: pytest.fail("values that say what they are ask for nothing"))
 
 
+MAPS = pa.map_(pa.string(), pa.int64())
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (MAPS, [[], None, []]),
+        (pa.list_(MAPS), [[[]], [], None]),
+        (pa.struct([("m", MAPS), ("n", pa.int64())]), [{"m": [], "n": 1}, {"m": None, "n": 2}, None]),
+    ],
+    ids=str,
+)
+def test_maps_of_nothing_that_a_read_gave_as_lists_are_maps(kind, values):
+    column = pa.array(values, kind)
+    found = as_reader({"m": column.to_pylist()}, lambda: pa.schema([("m", kind)]))
+    assert found.column("m").type == kind
+    assert found.column("m").to_pylist() == values
+
+
 @pytest.mark.parametrize("data", ["rows.csv", Path("rows.parquet")])
 def test_a_path_is_told_what_opens_it(data):
     with pytest.raises(SchemaError, match="cannot read rows from") as e:

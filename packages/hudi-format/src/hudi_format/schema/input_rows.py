@@ -271,7 +271,8 @@ def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None
     values, kind = values if plain is None else plain, None
     if guess is not None:
         _refuse_lost_times(name, values, guess.type)
-    if guess is None or contains(guess.type, pt.is_struct):
+    # A list of nothing may be a map of nothing, as a dict may be a struct or a map.
+    if guess is None or contains(guess.type, _may_be_map):
         stored = _known_type(name, known)
         if stored is not None:
             kind = (
@@ -465,9 +466,13 @@ def _is_no_text(value: str) -> bool:
     return any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
+def _may_be_map(kind: pa.DataType) -> bool:
+    return bool(pt.is_struct(kind) or (is_any_list(kind) and pt.is_null(kind.value_type)))
+
+
 def _with_maps(kind: pa.DataType, table: pa.DataType) -> pa.DataType | None:
-    """The inferred type with the table's maps in place of structs; None where there are none."""
-    if pt.is_struct(kind) and pt.is_map(table):
+    """The inferred type with the table's maps for structs and lists of nothing; None where there are none."""
+    if _may_be_map(kind) and pt.is_map(table):
         return table
     if is_any_list(kind) and pt.is_list(table):
         inner = _with_maps(kind.value_type, table.value_type)
