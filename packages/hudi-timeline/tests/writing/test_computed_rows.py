@@ -354,6 +354,32 @@ def test_values_that_no_row_could_have_are_refused_like_those_of_rows(tmp_path, 
     assert files_of(table.uri) == before
 
 
+@pytest.mark.parametrize("table_type", [COW, MOR])
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pa.list_(pa.int64()), [1]),
+        (pa.map_(pa.string(), pa.int64()), [("a", 1)]),
+        (pa.map_(pa.string(), pa.int64()), []),
+        (pa.struct([("l", pa.list_(pa.int64()))]), {"l": [1]}),
+        (pa.list_(pa.map_(pa.string(), pa.int64())), [[("a", 1)]]),
+    ],
+    ids=str,
+)
+def test_nested_values_are_set_in_as_many_rows_as_pass_and_in_none(tmp_path, table_type, kind, value):
+    schema = pa.schema([("id", pa.int64()), ("v", kind)])
+    table = HudiTable.create(tmp_path / "t", schema, record_keys="id", table_type=table_type)
+    table.upsert(pa.table({"id": [1, 2, 3], "v": pa.nulls(3, kind)}, schema))
+    for given in (value, pa.scalar(value, kind)):
+        none = table.update({"v": given}, "id > 5")
+        assert (none.updated, none.inserted) == (0, 0)
+        merge = table.merge(pa.table({"id": [9]})).when_matched_update({"v": given})
+        assert merge.execute().updated == 0
+        assert table.update({"v": given}, "id > 1").updated == 2
+    rows = table.read().to_arrow().sort_by("id").to_pylist()
+    assert rows == [{"id": 1, "v": None}, {"id": 2, "v": value}, {"id": 3, "v": value}]
+
+
 def test_partitions_to_delete_are_texts(table):
     with pytest.raises(TypeError, match="partitions must be a list of texts, not int"):
         table.delete_partitions(5)

@@ -174,7 +174,8 @@ def filtered(table: pa.Table, expression: pc.Expression) -> pa.Table:
 
 def repeated(value: pa.Scalar, rows: int) -> pa.Array:
     """A column of one value."""
-    return pa.repeat(value, rows) if value.is_valid else pa.nulls(rows, value.type)
+    # Of no rows Arrow makes neither a list nor a map of a value.
+    return pa.repeat(value, rows) if rows and value.is_valid else pa.nulls(rows, value.type)
 
 
 def no_columns(rows: int) -> pa.Table:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from hudi_format.arrow.arrays import one_array
+from hudi_format.arrow.arrays import one_array, repeated
 from hudi_format.errors import (
     DuplicateKeyError,
     MissingColumnError,
@@ -436,7 +436,7 @@ def _column_of(name: str, value: object, rows: pa.Table, stored: pa.Schema) -> p
         # As a row's value is taken: without a loss, or with an error that names it.
         one = as_reader({name: [value]}, lambda: stored)
         value = (one if isinstance(one, pa.Table) else one.read_all()).column(name)[0]
-    return pa.repeat(value, rows.num_rows)
+    return repeated(value, rows.num_rows)
 
 
 def _evaluated(value: pc.Expression, rows: pa.Table) -> pa.ChunkedArray:
