@@ -548,7 +548,7 @@ class HudiTable:
         self, partitions: str | Iterable[str], *, missing_ok: bool = False, options: Options = None,
         validators: Validators = (), dry_run: bool = False,
     ) -> CommitResult:  # fmt: skip
-        """Delete all rows of partitions, given by path; `*` matches any text.
+        """Delete all rows of partitions, by path; `*` in what is no path matches any text.
 
         Args:
             missing_ok: names that are no partitions give a warning and no error, as of Apache Hudi.

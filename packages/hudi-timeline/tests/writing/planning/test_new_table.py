@@ -6,11 +6,46 @@ import pytest
 
 from hudi_format.errors import OptionError, SchemaError, UnknownPartitionError
 from hudi_format.storage.open import open_storage
+from hudi_timeline import HudiTable
 from hudi_timeline.writing import writes
 from hudi_timeline.writing.parquet_import import import_parquet
 from hudi_timeline.writing.planning.new_table import PartitionsToDelete, choose, require_all
 
 THERE = ["y=2024/m=01", "y=2024/m=02", "y=2025/m=01", "[x]", "x", "a*b"]
+
+
+ODD = ["p=%2A", "p=a", "p=a%2A", "p=ab", "p=a*", "*", "x"]
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("form", ["{}", "/{}/"])
+def test_a_name_that_is_a_partitions_is_no_pattern(name, form):
+    assert choose([form.format(name)], [], ODD) == PartitionsToDelete((name,))
+    # Where it is none, it is one.
+    others = [p for p in ODD if p != name]
+    hits = {
+        "p=%2A": others[:4],
+        "p=a%2A": ["p=a", "p=a*", "p=ab"],
+        "p=a*": ["p=a", "p=a%2A", "p=ab"],
+        "*": others,
+    }
+    assert choose([name], [], others).found == tuple(sorted(hits.get(name, [])))
+
+
+@pytest.mark.parametrize("hive", ["true", "false"])
+@pytest.mark.parametrize("encoded", ["true", "false"])
+def test_the_partition_of_a_star_is_deleted_without_the_others(tmp_path, hive, encoded):
+    options = {
+        "hoodie.datasource.write.hive_style_partitioning": hive,
+        "hoodie.datasource.write.partitionpath.urlencode": encoded,
+    }
+    schema = pa.schema([("id", pa.int64()), ("p", pa.string())])
+    table = HudiTable.create(tmp_path / "t", schema, record_keys="id", partition_fields="p", options=options)
+    table.upsert([{"id": n, "p": p} for n, p in enumerate(["a", "*", "b", "b*", "bc"])])
+    for star in ("b*", "*"):
+        paths = table.read(["_hoodie_partition_path"], f"p = '{star}'").to_arrow()
+        table.delete_partitions(paths["_hoodie_partition_path"].to_pylist())
+    assert sorted(table.read(["p"]).to_arrow()["p"].to_pylist()) == ["a", "b", "bc"]
 
 
 @pytest.mark.parametrize(

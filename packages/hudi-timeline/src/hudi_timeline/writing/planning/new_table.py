@@ -150,6 +150,7 @@ def begin_on(
 #
 # Source: Apache Hudi 0.15.0, tried: only `*` (also written `%2A`) is a wildcard; given names count, and the rows
 # only where no names are given; a name that is not there is no error, and stands in the commit with no files.
+# Otherwise than there a name that is a partition's is that partition alone: the value `*` has the path `%2A`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,9 @@ def choose(names: Sequence[str], of_rows: Iterable[str], existing: Iterable[str]
     unknown: list[str] = []
     for name in names or of_rows:
         pattern = name.replace("%2A", "*").strip("/") if names else name
-        if names and "*" in pattern:
+        if names and (plain := name.strip("/")) in there:
+            hits = [plain]
+        elif names and "*" in pattern:
             # Only "*" is a wildcard; brackets and question marks stand for themselves.
             literal = pattern.replace("[", "[[]").replace("?", "[?]")
             hits = [p for p in there if fnmatchcase(p, literal)]
