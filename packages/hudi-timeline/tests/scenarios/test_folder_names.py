@@ -212,3 +212,38 @@ def test_folders_are_those_of_a_listing(tmp_path):
         names, is_marked = storage.folders(folder, {"file"})
         assert sorted(names) == sorted(e.name for e in entries if e.is_dir)
         assert is_marked == any(e.name == "file" for e in entries)
+
+
+URLENCODE = "hoodie.datasource.write.partitionpath.urlencode"
+HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    ("value", "way", "no_way"),
+    [
+        ("..", HIVE_STYLE, URLENCODE),
+        (".", HIVE_STYLE, URLENCODE),
+        (".hoodie", HIVE_STYLE, URLENCODE),
+        ("a/../b", URLENCODE, None),
+        ("/a", URLENCODE, None),
+    ],
+)
+def test_the_remedy_of_a_value_that_is_no_folder_helps(tmp_path, table_type, value, way, no_way):
+    rows = [{"id": 1, "p": value}]
+
+    def made(name, options):
+        return HudiTable.create(
+            tmp_path / name, pa.schema([("id", pa.int64()), ("p", pa.string())]), record_keys="id",
+            partition_fields="p", table_type=table_type, options=options,
+        )  # fmt: skip
+
+    for name, options in (("plain", {}), ("other", {} if no_way is None else {no_way: "true"})):
+        with pytest.raises(PartitionPathError) as e:
+            made(name, options).upsert(rows)
+        assert way in e.value.remedy
+    table = made("right", {way: "true"})
+    table.upsert(rows)
+    table.upsert(rows)
+    assert table.read().to_arrow().to_pylist() == rows
+    assert table.verify(deep=True) == []

@@ -153,7 +153,9 @@ def check_safe(path: str) -> str:
     if not is_safe(path):
         raise PartitionPathError(
             f"partition path {path!r} does not name a folder below the table",
-            remedy="correct the value, or set hoodie.datasource.write.partitionpath.urlencode=true.",
+            remedy="correct the value, or make the table with hoodie.datasource.write.partitionpath.urlencode=true, "
+            "for values with slashes, or hoodie.datasource.write.hive_style_partitioning=true, for '.', '..' and "
+            "'.hoodie'.",
         )
     return path
 
