@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_format.errors import MissingColumnError, SchemaError
+from hudi_format.schema.exact import Exact
+from hudi_format.schema.fit import fit
 from hudi_format.schema.input_rows import as_reader, telling_the_index, types_are_guessed
 
 ROWS = [{"id": "a", "n": 1}, {"id": "b", "n": None}]
@@ -409,3 +411,45 @@ def test_pairs_and_dicts_are_maps_at_any_depth():
     deep = [("k", [[("a", 1)], None]), ("l", None)]
     found = as_reader({"c": [{"m": deep}, {"m": dict(deep)}, {"m": None}]}, lambda: pa.schema([("c", kind)]))
     assert found.column("c").to_pylist() == [{"m": deep}, {"m": deep}, {"m": None}]
+
+
+MAP = pa.map_(pa.string(), pa.int64())
+OF_DATES = pa.map_(pa.string(), pa.date32())
+NOON = dt.datetime(2024, 1, 1, 12)
+
+
+@pytest.mark.parametrize("form", [dict, list], ids=["dicts", "pairs"])
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (MAP, lambda form: form([("a", 1.5)])),
+        (OF_DATES, lambda form: form([("a", NOON)])),
+        (pa.list_(MAP), lambda form: [form([("a", 1.5)])]),
+        (pa.struct([("m", MAP)]), lambda form: {"m": form([("a", 1.5)])}),
+        (pa.struct([("m", MAP), ("n", pa.int64())]), lambda form: {"m": form([("a", 1)]), "n": 1.5}),
+        (pa.struct([("m", MAP), ("d", pa.date32())]), lambda form: {"m": form([("a", 1)]), "d": NOON}),
+        (pa.map_(pa.string(), MAP), lambda form: {"k": form([("a", 1.5)])}),
+    ],
+    ids=["map", "dates", "list", "struct", "beside", "date-beside", "map-of-maps"],
+)
+def test_what_a_map_or_the_struct_around_it_does_not_hold_is_refused_and_not_cut(kind, value, form):
+    schema = pa.schema([("c", kind)])
+    given = as_reader({"c": [None, value(form)]}, lambda: schema)
+    with pytest.raises(SchemaError) as caught:
+        fit(given, schema, exact=Exact())
+    assert caught.value.details["row"] == 1
+
+
+def test_members_beside_a_map_that_the_table_lacks_are_there():
+    schema = pa.schema([("c", pa.struct([("m", MAP)]))])
+    for map_ in ({"a": 1}, [("a", 1)]):
+        assert as_reader({"c": [{"m": map_, "x": 5}]}, lambda: schema).column("c").to_pylist() == [
+            {"m": [("a", 1)], "x": 5}
+        ]
+
+
+def test_nanoseconds_in_a_map_are_refused():
+    schema = pa.schema([("c", pa.map_(pa.string(), pa.timestamp("us")))])
+    for map_ in ({"a": pd.Timestamp(1)}, [("a", pd.Timestamp(1))]):
+        with pytest.raises(SchemaError, match="has nanoseconds"):
+            as_reader({"c": [map_]}, lambda: schema)

@@ -131,6 +131,7 @@ def test_pairs_of_a_map_have_two_types():
 
 BESIDE_DATES = """
 import numpy as np
+import pyarrow as pa
 from hudi_format.errors import SchemaError
 from hudi_format.schema.input_rows import as_reader
 
@@ -143,6 +144,14 @@ for array in (np.array([1]), np.array([1.5]), np.array([]), np.array([True]), np
             assert e.details["row"] == len(values) - 1, e
         else:
             raise AssertionError((values, found))
+schema = pa.schema([("c", pa.map_(pa.string(), pa.int64()))])
+for value in ((DAYS[0], 1), (DAYS[0], np.int8(1)), [(DAYS[0], 1)], [("a", DAYS[0]), np.array([1])]):
+    try:
+        found = as_reader({"c": [("a", 1), value] if isinstance(value, tuple) else [value]}, lambda: schema)
+    except SchemaError as e:
+        assert e.details["column"] == "c", e
+    else:
+        raise AssertionError((value, found))
 print("all are told")
 """
 

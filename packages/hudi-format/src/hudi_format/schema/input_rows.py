@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, time
 from functools import partial
+from itertools import chain
 from pathlib import PurePath
 from typing import Any, TypeGuard
 from uuid import UUID
@@ -257,15 +258,16 @@ def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None
         if str(getattr(values, "dtype", "")) != "object":
             return _in_units_of_arrow(values) if isinstance(values, np.ndarray) else values
         values = values.tolist() if isinstance(values, np.ndarray) else _without_nan(list(values))
-    values = _alike(name, values, known)
-    guess, plain = _guess(values), None
+    values, pairs = _alike(name, values, known)
+    # Of the keys and values of maps, as if they were elements of lists, Arrow's search for a type may be the end of it.
+    guess, plain = None if pairs else _guess(values), None
     if guess is None:
         moments = _moments(values)
         if moments is not None:
             return moments
         if any(map(_has_uuids, values)):
             plain = _without_uuids(values, _known_type(name, known))
-            guess = _guess(plain)
+            guess = None if pairs else _guess(plain)
         if guess is None and not any(isinstance(v, (list, tuple, Mapping)) for v in values):
             raise _mixed(name, values if plain is None else plain, None)
     values, kind = values if plain is None else plain, None
@@ -274,12 +276,11 @@ def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None
     # A list of nothing may be a map of nothing, as a dict may be a struct or a map.
     if guess is None or contains(guess.type, _may_be_map):
         stored = _known_type(name, known)
-        if stored is not None:
-            kind = (
-                (stored if contains(stored, pt.is_map) else None)
-                if guess is None
-                else _with_maps(guess.type, stored)
-            )
+        # A dict may be a map: what Arrow takes for a struct has the table's maps.
+        maps = stored is not None and contains(stored, pt.is_map)
+        if stored is not None and maps and (guess is None or _with_maps(guess.type, stored) is not None):
+            kind = _own_type(name, values, stored)
+            _refuse_lost_times(name, values, kind)
     if kind is None and guess is not None:
         return guess
     if kind is not None:
@@ -321,15 +322,23 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, tuple) and len(value) == 2
 
 
-def _alike(name: str, values: Sequence[Any], known: Callable[[], pa.Schema | None] | None) -> Sequence[Any]:
-    """The values of a column as values of one kind; UUIDs beside others become those, and pairs may be a map's."""
+def _alike(
+    name: str, values: Sequence[Any], known: Callable[[], pa.Schema | None] | None
+) -> tuple[Sequence[Any], bool]:
+    """The values of a column as values of one kind, and whether they are that only as pairs of a map.
+
+    UUIDs beside others become those.
+    """
     try:
-        return alike(name, values)
+        return alike(name, values), False
     except SchemaError:
         stored = _known_type(name, known)
         if any(map(_has_uuids, values)):
             values = _without_uuids(values, stored)
-        return alike(name, values, pairs=stored is not None and contains(stored, pt.is_map))
+            with suppress(SchemaError):
+                return alike(name, values), False
+        pairs = stored is not None and contains(stored, pt.is_map)
+        return alike(name, values, pairs=pairs), pairs
 
 
 def _guess(values: Sequence[Any]) -> pa.Array | None:
@@ -385,6 +394,39 @@ def _member(kind: pa.DataType | None, name: Any) -> pa.DataType | None:
     return kind.field(name).type
 
 
+def _own_type(name: str, values: Sequence[Any], table: pa.DataType) -> pa.DataType:
+    """The values' own type, with the table's maps: in the table's Arrow would cut what does not fit, without a word."""
+    given = [v for v in values if v is not None]
+    if pt.is_map(table):
+        items = list(chain.from_iterable(map(_items, given)))
+        return pa.map_(table.key_type, _own_type(name, items, table.item_type))
+    if contains(table, pt.is_map):
+        if pt.is_struct(table) and all(isinstance(v, Mapping) for v in given):
+            names = dict.fromkeys(key for v in given for key in v)
+            members = {n: [v.get(n) for v in given] for n in names if isinstance(n, str)}
+            return pa.struct(
+                [
+                    pa.field(n, _own_type(name, of, _member(table, n) or pa.null()))
+                    for n, of in members.items()
+                ]
+            )
+        if is_any_list(table) and all(isinstance(v, Collection) for v in given):
+            return pa.list_(_own_type(name, [e for v in given for e in v], table.value_type))
+        return table
+    with suppress(SchemaError):
+        guess = _guess(alike(name, given))
+        if guess is not None and not pt.is_null(guess.type):
+            return guess.type
+    return table
+
+
+def _items(value: Any) -> Iterable[Any]:
+    """The values of a map, which is given as a dict or as pairs."""
+    if isinstance(value, Mapping):
+        return value.values()
+    return [p[1] for p in value if _is_pair(p)] if isinstance(value, Collection) else ()
+
+
 def _moments(values: Sequence[Any]) -> pa.Array | None:
     """Dates or timestamps of NumPy scalars, whose units Arrow takes of arrays only; None where others are there."""
     if not all(v is None or isinstance(v, np.datetime64) for v in values):
@@ -429,6 +471,8 @@ def _lost(value: Any, kind: pa.DataType) -> str | None:
     elif pt.is_struct(kind):
         if isinstance(value, Mapping):
             return next((lost for f in kind if (lost := _lost(value.get(f.name), f.type))), None)
+    elif pt.is_map(kind):
+        return next((lost for v in _items(value) if (lost := _lost(v, kind.item_type))), None)
     elif pt.is_list(kind) and isinstance(value, (list, tuple)):
         return next((lost for v in value if (lost := _lost(v, kind.value_type))), None)
     return None

@@ -129,7 +129,7 @@ def _look_at(values: Iterable[Any], pairs: bool) -> tuple[bool, bool]:
         return False, odd
     by_name: defaultdict[object, list[Any]] = defaultdict(list)
     elements: list[Any] = []
-    typed: set[np.dtype[Any]] = set()  # of arrays, whose elements need no look but beside dates of NumPy
+    typed = False  # whether there are arrays whose elements need no look, but beside dates of NumPy
     if forms == {list}:  # without a step of Python's for each
         elements.extend(chain.from_iterable(v for v in values if v is not None))
         values = ()
@@ -146,10 +146,10 @@ def _look_at(values: Iterable[Any], pairs: bool) -> tuple[bool, bool]:
             elements.extend(value)
         elif form is np.ndarray and value.dtype == object:
             elements.extend(value.tolist())
-        elif form is np.ndarray:
-            typed.add(value.dtype)
-    if typed and any(issubclass(t, np.datetime64) for t in set(map(type, elements))):
-        elements.extend(np.zeros((), kind)[()] for kind in typed)
+        elif form is np.ndarray and value.dtype.kind != "M":
+            typed = True
+    if typed and any(isinstance(e, np.datetime64) for e in elements):
+        return True, False
     for inner in (elements, *by_name.values()):
         if inner:
             mixed, also_odd = _look_at(inner, pairs)
