@@ -7,12 +7,14 @@ A process that reads one table need not wait for the import of all that could be
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from importlib import import_module
-from types import MappingProxyType
 
 from hudi_format import errors
+
+TYPE_CHECKING = False  # importing `typing`, `contextlib` or the like would take longer than all of this
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
 
 ERRORS = {
     name: errors.__name__
@@ -23,7 +25,7 @@ ERRORS = {
 
 
 def at_first_use(
-    package: str, homes: Mapping[str, str], hints: Mapping[str, str] = MappingProxyType({})
+    package: str, homes: Mapping[str, str], hints: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """The functions `__getattr__` and `__dir__` of a package with lazy imports.
 
@@ -35,7 +37,7 @@ def at_first_use(
 
     def find(name: str) -> object:
         if name not in homes:
-            hint = f": {hints[name]}" if name in hints else ""
+            hint = f": {hints[name]}" if hints and name in hints else ""
             raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
         home = homes[name]
         return getattr(import_module(home if home.startswith("hudi_") else f"{package}.{home}"), name)
@@ -46,12 +48,17 @@ def at_first_use(
     return find, names
 
 
-@contextmanager
-def compiled_parts() -> Iterator[None]:
+class CompiledParts:
     """Imports of compiled parts, which a checkout has only after it was built."""
-    try:
-        yield
-    except ImportError as e:
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
+    ) -> None:
+        if not isinstance(e, ImportError):
+            return
         package = (e.name or "").partition(".")[0].replace("_", "-")
         raise ImportError(
             f"a compiled part of {package} is missing: {e}; install a wheel, or build it in a checkout: "

@@ -1,8 +1,8 @@
 """Per-file entries of a completed commit's JSON; see `files_of_json`."""
 
-from hudi_format._lazy import compiled_parts
+from hudi_format._lazy import CompiledParts
 
-with compiled_parts():
+with CompiledParts():
     from hudi_format._commit_json import files_of_json
 
 __all__ = ["files_of_json"]

@@ -7,15 +7,15 @@ survive pickling, because they cross from Spark's Python workers to the driver.
 
 from __future__ import annotations
 
-import re
-from typing import ClassVar
+# The roots of all packages import this module, so it imports nothing that takes time before an error is shown.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 # What ends a line where texts of other libraries, or values, have more than one.
-_LINE_ENDS = re.compile(r"\s*[\r\n]\s*")
+_LINE_ENDS = r"\s*[\r\n]\s*"
 # Frames of this project and of IPython itself.
-_NOT_THE_CALLERS = re.compile(
-    r"[/\\](?:hudi_(?:format|index|timeline|spark)|pyspark_hudi|IPython|ipykernel)[/\\]"
-)
+_NOT_THE_CALLERS = r"[/\\](?:hudi_(?:format|index|timeline|spark)|pyspark_hudi|IPython|ipykernel)[/\\]"
 
 
 class HudiError(Exception):
@@ -53,6 +53,8 @@ class HudiError(Exception):
         self.details = details
 
     def __str__(self) -> str:
+        import re
+
         place = [
             f"{name} {value}"
             for name, value in (("table", self.table), ("instant", self.instant), ("file", self.file))
@@ -64,7 +66,7 @@ class HudiError(Exception):
         if self.remedy:
             text += f" Remedy: {self.remedy}"
         # One line that every terminal and log can be given: values are part of it, half a surrogate pair too.
-        return _LINE_ENDS.sub(" ", text).encode("utf-8", "backslashreplace").decode()
+        return re.sub(_LINE_ENDS, " ", text).encode("utf-8", "backslashreplace").decode()
 
     def __reduce__(self) -> tuple[object, ...]:
         fields = {"table": self.table, "instant": self.instant, "file": self.file, "remedy": self._remedy}
@@ -88,10 +90,11 @@ class HudiError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """Lines that IPython shows for it: the error, then where the caller's own code met it."""
+        import re
         import traceback
 
         frames = traceback.extract_tb(self.__traceback__)
-        own = [f for f in frames if not _NOT_THE_CALLERS.search(f.filename)]
+        own = [f for f in frames if not re.search(_NOT_THE_CALLERS, f.filename)]
         lines = [f"{type(self).__name__}: {self}", ""]
         lines += [f"  line {f.lineno} of {f.name}: {f.line}" for f in own]
         lines += [f"Note: {note}" for note in getattr(self, "__notes__", ())]

@@ -14,11 +14,11 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from hudi_format._lazy import compiled_parts
+from hudi_format._lazy import CompiledParts
 from hudi_format.arrow.text_buffers import one_text_array, text_buffers, text_chunks
 from hudi_format.errors import OrderingValueError, RecordKeyError
 
-with compiled_parts():
+with CompiledParts():
     from hudi_format.merge import _keymerge
 
 from hudi_format.merge.ordering import OrderingValues, ordering_values

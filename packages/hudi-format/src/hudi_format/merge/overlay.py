@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format._lazy import compiled_parts
+from hudi_format._lazy import CompiledParts
 
-with compiled_parts():
+with CompiledParts():
     from hudi_format.merge import _overlay
 
 # What one array of 32-bit offsets can hold.

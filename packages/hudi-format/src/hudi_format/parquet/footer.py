@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from hudi_format._lazy import compiled_parts
+from hudi_format._lazy import CompiledParts
 from hudi_format.arrow.input import first_line
 from hudi_format.errors import (
     CorruptFileError,
@@ -37,7 +37,7 @@ from hudi_format.storage.protocol import Storage
 # For index look-ups, which want a key range and a bloom filter from each of thousands of files and nothing else.
 # `read_footer` gives a footer with schema and statistics.
 
-with compiled_parts():
+with CompiledParts():
     from hudi_format.parquet import _entries
 
 _ENCRYPTED = b"PARE"

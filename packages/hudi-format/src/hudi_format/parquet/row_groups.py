@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.types as pt
 
-from hudi_format._lazy import compiled_parts
+from hudi_format._lazy import CompiledParts
 from hudi_format.arrow.arrays import column_of
 from hudi_format.errors import CorruptFileError, UnsupportedError
 from hudi_format.parquet.footer import read_footer_bytes
@@ -23,7 +23,7 @@ from hudi_format.parquet.thrift import of_base_file
 from hudi_format.schema.decimals import exact_decimal
 from hudi_format.storage.protocol import Storage
 
-with compiled_parts():
+with CompiledParts():
     from hudi_format.parquet import _chunks
 
 Raw = bool | int | float | bytes

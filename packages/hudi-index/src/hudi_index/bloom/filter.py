@@ -18,11 +18,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from hudi_format._lazy import compiled_parts
+from hudi_format._lazy import CompiledParts
 from hudi_format.arrow.text_buffers import text_buffers, text_chunks
 from hudi_format.errors import CorruptFileError, RecordKeyError
 
-with compiled_parts():
+with CompiledParts():
     from hudi_index.bloom import _base64, _filter
 
 SIMPLE: Final = "SIMPLE"

@@ -13,10 +13,10 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from hudi_format._lazy import compiled_parts
+from hudi_format._lazy import CompiledParts
 from hudi_format.arrow.text_buffers import text_buffers, text_chunks
 
-with compiled_parts():
+with CompiledParts():
     from hudi_index.hashing import _xxhash
 
 # Java's int 0xdabadaba, which becomes a long with its sign.

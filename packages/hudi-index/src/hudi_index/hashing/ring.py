@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from hudi_format._lazy import compiled_parts
+from hudi_format._lazy import CompiledParts
 from hudi_format.arrow.text_buffers import text_buffers, text_chunks
 from hudi_index.hashing.java import field_names
 
-with compiled_parts():
+with CompiledParts():
     from hudi_index.hashing import _ring
 
 
