@@ -17,6 +17,8 @@ def test_explain_tells_value_origin_default_and_class_of_each_option():
         "hoodie.index.type": "HBASE",
         "hoodie.cleaner.parallelism": "200",
         "hoodie.tabel.name": "t",
+        "hoodie.streamer.source.kafka.topic": "trips",
+        "hoodie.streamer.source.kafka.topics": "trips",
     })}  # fmt: skip
     table_type = facts["hoodie.datasource.write.table.type"]
     assert (table_type.origin, table_type.taken_as) == ("given as hoodie.table.type", MEANING)
@@ -25,6 +27,9 @@ def test_explain_tells_value_origin_default_and_class_of_each_option():
     assert facts["hoodie.cleaner.parallelism"].taken_as == TUNING
     assert facts["hoodie.tabel.name"].taken_as == UNKNOWN
     assert "hoodie.table.name" in facts["hoodie.tabel.name"].note
+    assert facts["hoodie.streamer.source.kafka.topic"].taken_as == TUNING
+    assert facts["hoodie.streamer.source.kafka.topics"].taken_as == UNKNOWN
+    assert "hoodie.streamer.source.kafka.topic" in facts["hoodie.streamer.source.kafka.topics"].note
     codec = facts["hoodie.parquet.compression.codec"]
     assert (codec.value, codec.origin, codec.default) == (None, "default", "zstd")
     assert {k for k, option in declared_options().items() if option.doc} <= set(facts)

@@ -123,6 +123,16 @@ def test_an_option_is_its_name_wherever_it_goes():
         ("preCombineField", "hoodie.datasource.write.precombine.field"),
         ("timestampAsOf", "as.of.instant"),
         ("_hoodie.metadata.ignore.spurious.delete", "_hoodie.metadata.ignore.spurious.deletes"),
+        ("hoodie.streamer.source.kafka.topics", "hoodie.streamer.source.kafka.topic"),
+        ("hoodie.deltastreamer.source.dfs.rot", "hoodie.deltastreamer.source.dfs.root"),
+        ("hoodie.deltastreamer.source.kinesis.stream.name", "hoodie.streamer.source.kinesis.stream.name"),
+        ("hoodie.streamer.ingestion.tableToBeIngested", "hoodie.streamer.ingestion.tablesToBeIngested"),
+        ("hoodie.streamer.csv.seperator", "hoodie.streamer.csv.sep"),
+        ("hoodie.streamer.transformer.sql.files", "hoodie.streamer.transformer.sql.file"),
+        ("hoodie.gcp.bigquery.sync.dataset", "hoodie.gcp.bigquery.sync.dataset_name"),
+        ("hoodie.meta.sync.datahub.emitter.servers", "hoodie.meta.sync.datahub.emitter.server"),
+        ("hoodie.datasource.meta.sync.glue.catalog_id", "hoodie.datasource.meta.sync.glue.catalogId"),
+        ("hoodie.write.commit.callback.pulsar.topics", "hoodie.write.commit.callback.pulsar.topic"),
     ],
 )
 def test_an_unknown_option_is_refused_with_the_name_that_was_meant(wrong, meant):
@@ -141,9 +151,86 @@ def test_a_name_like_no_other_is_refused_without_a_guess():
     assert e.value.remedy == "remove it."
 
 
-@pytest.mark.parametrize("key", ["hoodie.streamer.source.dfs.root", "fs.s3a.endpoint", "spark.sql.x", "path"])
-def test_keys_of_other_tools_pass(key):
+@pytest.mark.req("NEW-15")
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "hoodie.streamer.",
+        "hoodie.streamer.source.",
+        "hoodie.streamer.schemaprovider.",
+        "hoodie.streamer.transformer.",
+        "hoodie.streamer.ingestion.",
+        "hoodie.streamer.jdbc.",
+        "hoodie.streamer.csv.",
+        "hoodie.deltastreamer.",
+        "hoodie.deltastreamer.source.",
+        "hoodie.multitable.",
+        "hoodie.gcp.",
+        "hoodie.gcp.bigquery.sync.",
+        "hoodie.datahub.",
+        "hoodie.meta.sync.datahub.",
+        "hoodie.datasource.meta.sync.glue.",
+        "hoodie.snapshot.",
+        "hoodie.write.commit.callback.pulsar.",
+    ],
+)
+def test_a_name_that_is_made_up_is_refused_below_any_prefix_of_apache_hudi(prefix):
+    for name in (f"{prefix}zap", f"{prefix}ours.of.tables"):
+        for parse in (parse_write_options, parse_read_options):
+            with pytest.raises(UnknownOptionError, match="no release of Apache Hudi knows") as e:
+                parse({name: "1"})
+            assert e.value.details["option"] == name
+
+
+TOOLS = ("Hudi Streamer", "BigQuery sync", "DataHub sync", "AWS", "Commit callback")
+
+
+def test_each_name_of_the_streamer_and_of_catalogs_is_taken_by_writes_and_reads():
+    options = [option for option in known_options().values() if option.group in TOOLS]
+    assert {option.group for option in options} == set(TOOLS)
+    for option in options:
+        value = option.default or "x"
+        for name in (str(option), *option.alternatives):
+            assert parse_write_options({name: value}).raw == {str(option): value}
+            assert parse_read_options({name: value}).raw == {str(option): value}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "fs.s3a.endpoint",
+        "hadoop.tmp.dir",
+        "spark.sql.x",
+        "parquet.page.size",
+        "path",
+        "hoodie.streamer.ingestion.sales.orders.configFile",
+        "hoodie.deltastreamer.ingestion.default.orders.configFile",
+        "hoodie.streamer.jdbc.extra.options.fetchsize",
+        "hoodie.deltastreamer.jdbc.extra.options.upperBound",
+        "hoodie.streamer.transformer.sql.tr1",
+        "hoodie.deltastreamer.transformer.sql.cleaned",
+        "hoodie.streamer.transformer.sql.file.tr1",
+        "hoodie.deltastreamer.transformer.sql.file.cleaned",
+    ],
+)
+def test_names_that_users_and_other_tools_make_up_pass(key):
+    assert known_options().get(key) is None
     assert canonical({key: "x"}).text == {key: "x"}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "hoodie.streamer.ingestion.orders.configFile",
+        "hoodie.streamer.ingestion.sales.orders.configfile",
+        "hoodie.streamer.ingestion.sales.orders.configFiles",
+        "hoodie.streamer.jdbc.extra.option.fetchsize",
+        "hoodie.streamer.transformer.sqls.tr1",
+    ],
+)
+def test_a_name_that_only_begins_like_one_that_users_make_up_is_refused(key):
+    with pytest.raises(UnknownOptionError):
+        canonical({key: "x"})
 
 
 @pytest.mark.parametrize(
@@ -154,26 +241,56 @@ def test_keys_of_other_tools_pass(key):
         ("hoodie.datasource.meta.sync.glue.recreate_table_on_error", "true"),
         ("hoodie.datasource.meta.sync.glue.resource_tags", "team:sales"),
         ("hoodie.datasource.meta.sync.glue.table_name", "orders"),
+        ("hoodie.gcp.bigquery.sync.big_lake_connection_id", "x"),
+        ("hoodie.gcp.bigquery.sync.billing.project.id", "x"),
+        ("hoodie.gcp.bigquery.sync.project_id", "x"),
         ("hoodie.meta.sync.datahub.dataset.identifier.class", "org.example.Identifier"),
+        ("hoodie.meta.sync.datahub.domain.name", "urn:li:domain:sales"),
         ("hoodie.meta.sync.datahub.emitter.server", "http://datahub:8080"),
         ("hoodie.meta.sync.datahub.emitter.token", "x"),
+        ("hoodie.meta.sync.datahub.table.properties", "a=1"),
+        ("hoodie.meta.sync.datahub.tls.keystore.path", "/k"),
+        ("hoodie.deltastreamer.checkpoint.provider.path", "/c"),
+        ("hoodie.deltastreamer.csv.inferSchema", "true"),
+        ("hoodie.deltastreamer.ingestion.tablesToBeIngested", "sales.orders"),
+        ("hoodie.deltastreamer.jdbc.password.file", "/p"),
+        ("hoodie.deltastreamer.multiwriter.source.checkpoint.id", "w1"),
         ("hoodie.deltastreamer.schemaprovider.registry.baseUrl", "http://registry/"),
         ("hoodie.deltastreamer.schemaprovider.registry.urlSuffix", "-value/versions/latest"),
+        ("hoodie.deltastreamer.snapshotload.query.splitter.class.name", "org.example.Splitter"),
+        ("hoodie.deltastreamer.source.s3incr.key.prefix", "in/"),
+        ("hoodie.streamer.csv.sep", ";"),
+        ("hoodie.streamer.schemaconverter.json_to_avro.convert_default_value_type", "false"),
+        ("hoodie.streamer.schemaprovider.class", "org.example.Provider"),
+        ("hoodie.streamer.schemaprovider.proto.class.name", "org.example.Order"),
         ("hoodie.streamer.schemaprovider.registry.sourceUrlSuffix", "-value/versions/latest"),
+        ("hoodie.streamer.schemaprovider.schema_post_processor.add.column.name", "c"),
         ("hoodie.streamer.schemaprovider.source.schema.hive.table", "orders"),
+        ("hoodie.streamer.schemaprovider.source.schema.jdbc.dbtable", "orders"),
         ("hoodie.streamer.schemaprovider.target.schema.hive.database", "sales"),
         ("hoodie.streamer.schemaprovider.target.schema.hive.table", "orders"),
+        ("hoodie.streamer.source.cloud.data.select.relative.path.regex", ".*"),
+        ("hoodie.streamer.source.dfs.root", "/in"),
+        ("hoodie.streamer.source.json.kafka.post.processor.maxwell.precombine.field.type", "DATE_STRING"),
         ("hoodie.streamer.source.kafka.proto.value.deserializer.class", "org.example.Deserializer"),
+        ("hoodie.streamer.source.kafka.retry.max_count", "3"),
         ("hoodie.streamer.source.kafka.value.deserializer.schema", "{}"),
+        ("hoodie.streamer.source.kinesis.stream.name", "orders"),
+        ("hoodie.streamer.source.parquet.dfs.merge_schema.enable", "true"),
+        ("hoodie.streamer.source.parquet.dfs.merge.schema.enable", "true"),
+        ("hoodie.streamer.transformer.sql", "SELECT * FROM <SRC>"),
+        ("hoodie.write.commit.callback.pulsar.producer.send-timeout", "30s"),
     ],
 )
 def test_options_of_catalogs_and_of_the_streamer_are_taken_by_writes_and_reads(key, value):
-    assert parse_write_options({key: value}).raw[main_name(key)] == value
-    assert parse_read_options({key: value}).raw[main_name(key)] == value
+    main = main_name(key)
+    assert main in known_options()
+    assert parse_write_options({key: value}).raw[main] == value
+    assert parse_read_options({key: value}).raw[main] == value
 
 
-def test_a_name_below_an_open_prefix_is_compared_with_known_ones_once(monkeypatch):
-    key = "hoodie.streamer.source.compared.once"
+def test_a_name_that_others_make_up_is_compared_with_known_ones_once(monkeypatch):
+    key = "hoodie.streamer.transformer.sql.once"
     assert main_name(key) == key
     monkeypatch.setattr("difflib.get_close_matches", lambda *_, **__: pytest.fail("compared again"))
     assert parse_read_options({key: "x"}).raw == {key: "x"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -22,30 +23,25 @@ from hudi_timeline.options.config_key import ConfigKey
 from hudi_timeline.options.option_types import BOOLEAN, TEXT, OptionType, choice, type_of_default, whole
 from hudi_timeline.options.write_options import METADATA_PREFIX
 
-# Names that Apache Hudi itself does not check either, and why: any name below them is taken, unless it is nearly one
-# that is known.
-OPEN_PREFIXES = {
-    "fs.": "settings of Hadoop's file systems",
-    "hadoop.": "settings of Hadoop",
-    "spark.": "settings of Spark",
-    "parquet.": "settings of Parquet's own writer",
-    file_options.INDEX_ARGUMENTS: "arguments of an index of one's own, whose names each class makes up",
-    "hoodie.record.merge.property.": "arguments of payloads and mergers, whose names each class makes up",
-    **dict.fromkeys(
-        ("hoodie.streamer.", "hoodie.deltastreamer.", "hoodie.multitable."),
-        "arguments of Hudi Streamer's sources, transformers and schema providers, which users write too",
-    ),
-    **dict.fromkeys(
-        (
-            "hoodie.gcp.",
-            "hoodie.datahub.",
-            "hoodie.meta.sync.datahub.",
-            "hoodie.datasource.meta.sync.glue.",
-            "hoodie.snapshot.",
-            "hoodie.write.commit.callback.pulsar.",
-        ),
-        "tools beside the writers, in none of the bundles that the names are taken from",
-    ),
+# Names that others make up or read, and why, `*` for what they choose. Any such name is taken, unless it is nearly one
+# that is known. The first that fits counts.
+OPEN_NAMES = {
+    "fs.*": "settings of Hadoop's file systems",
+    "hadoop.*": "settings of Hadoop",
+    "spark.*": "settings of Spark",
+    "parquet.*": "settings of Parquet's own writer",
+    f"{file_options.INDEX_ARGUMENTS}*": "arguments of an index of one's own, whose names each class makes up",
+    "hoodie.record.merge.property.*": "arguments of payloads and mergers, whose names each class makes up",
+    **{
+        f"hoodie.{streamer}.{name}": reason
+        for streamer in ("streamer", "deltastreamer")
+        for name, reason in {
+            "ingestion.*.*.configFile": "the file of one table's options, below its database and name",
+            "jdbc.extra.options.*": "options of Spark's JDBC reader, or of the driver",
+            "transformer.sql.file.*": "the script of one of several transformers, below the id that the user gives it",
+            "transformer.sql.*": "the query of one of several transformers, below the id that the user gives it",
+        }.items()
+    },
 }
 # Options of Spark's own readers and writers that scripts set, and that change nothing in a Hudi table.
 SPARK_OPTIONS = frozenset(
@@ -86,7 +82,7 @@ DECLARED = (
 )
 DATA_FILE = Path(__file__).with_name("known_options.tsv")
 _SECRET = ("password", "secret", "api.key", "access.key", "token", "credential")
-# How near a name below an open prefix may come to a known one before it counts as a slip of the pen.
+# How near a name that others make up may come to a known one before it counts as a slip of the pen.
 _SLIP = 0.92
 _COMMON = "hoodie."
 
@@ -97,7 +93,7 @@ class ParsedOptions:
 
     Attributes:
         text: by main name; class names with their package.
-        parsed: by main name; names below an open prefix are not in it.
+        parsed: by main name; names that others make up are not in it.
         given_as: the name that was given, by main name.
         extra: what goes into the commit's metadata, as it was given.
     """
@@ -174,7 +170,7 @@ def _main_names() -> Mapping[str, str]:
 
 @lru_cache(maxsize=1024)
 def main_name(key: str) -> str | None:
-    """Main key of an option, itself below an open prefix, None if unknown.
+    """Main key of an option, itself if others make up its name, None if unknown.
 
     Upper and lower case are the same, as in Spark's own option maps.
     """
@@ -182,9 +178,10 @@ def main_name(key: str) -> str | None:
     name = key if key in mains else _lower_to_known().get(key.lower())
     if name is not None:
         return mains[name]
-    prefix = next((p for p in OPEN_PREFIXES if key.startswith(p)), None)
-    if prefix is None:
+    pattern = next((p for p in OPEN_NAMES if fnmatchcase(key, p)), None)
+    if pattern is None:
         return None
+    prefix = pattern.partition("*")[0].lower()
     below = [name for name in _lower_to_known() if name.startswith(prefix)]
     return None if difflib.get_close_matches(key.lower(), below, n=1, cutoff=_SLIP) else key
 
