@@ -12,6 +12,7 @@ from hudi_format.errors import SchemaError
 from hudi_format.schema.arrow import equal_types, normalize_schema, required
 from hudi_format.schema.avro import from_avro, to_avro
 from hudi_format.schema.casts import convert
+from hudi_format.schema.meta_fields import META_NAMES
 
 # Types that the oldest Arrow we run on does not have yet.
 NEWER: list[tuple[pa.DataType, pa.DataType]] = []
@@ -128,6 +129,13 @@ def test_names_inside_a_struct_are_looked_at_too() -> None:
 def test_letters_of_any_script_are_allowed_as_in_java() -> None:
     schema = pa.schema([pa.field("årsak", pa.string()), pa.field("_hoodie_is_deleted", pa.bool_())])
     assert normalize_schema(schema) == schema
+
+
+@pytest.mark.parametrize("name", sorted(META_NAMES))
+@pytest.mark.parametrize("written", [str, str.upper])
+def test_a_data_column_with_the_name_of_a_meta_column_is_refused(name, written):
+    with pytest.raises(SchemaError, match="name of a meta column"):
+        normalize_schema(pa.schema([("id", pa.string()), (written(name), pa.string())]))
 
 
 def test_nullability_stays_and_metadata_goes() -> None:

@@ -16,11 +16,10 @@ import pyarrow.types as pt
 
 from hudi_format.errors import SchemaError
 from hudi_format.schema.casts import is_any_list, stored_leaf, unwrapped
-from hudi_format.schema.meta_fields import META_COLUMNS
+from hudi_format.schema.meta_fields import META_NAMES
 
 Batch = TypeVar("Batch", pa.RecordBatch, pa.Table)
 
-_RESERVED = frozenset(META_COLUMNS)
 # Arrow reads no Parquet schema of more; a list or a map is two, and its elements.
 _MOST_LEVELS = 99
 
@@ -34,7 +33,7 @@ def normalize_schema(schema: pa.Schema) -> pa.Schema:
     """
     _check_names((f.name for f in schema), "")
     for name in schema.names:
-        if name.lower() in _RESERVED:
+        if name.lower() in META_NAMES:
             raise SchemaError(
                 f"column {name} has the name of a meta column",
                 remedy="drop it before writing; the table adds it itself.",

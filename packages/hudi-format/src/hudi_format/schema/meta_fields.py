@@ -13,7 +13,8 @@ OPERATION = "_hoodie_operation"  # a sixth one, only with hoodie.allow.operation
 
 META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
 META_SCHEMA = pa.schema([pa.field(name, pa.string()) for name in META_COLUMNS])
-_ALL = frozenset((*META_COLUMNS, OPERATION))
+META_NAMES = frozenset((*META_COLUMNS, OPERATION))
+"""Names that no data column has."""
 
 
 def with_meta(schema: pa.Schema) -> pa.Schema:
@@ -23,4 +24,4 @@ def with_meta(schema: pa.Schema) -> pa.Schema:
 
 def without_meta(schema: pa.Schema) -> pa.Schema:
     """The schema without any meta column."""
-    return pa.schema([f for f in schema if f.name not in _ALL])
+    return pa.schema([f for f in schema if f.name not in META_NAMES])
