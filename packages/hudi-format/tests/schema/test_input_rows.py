@@ -4,6 +4,8 @@ import datetime as dt
 import subprocess
 import sys
 import uuid
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -453,3 +455,31 @@ def test_nanoseconds_in_a_map_are_refused():
     for map_ in ({"a": pd.Timestamp(1)}, [("a", pd.Timestamp(1))]):
         with pytest.raises(SchemaError, match="has nanoseconds"):
             as_reader({"c": [map_]}, lambda: schema)
+
+
+IN_STRUCT = pa.struct([("m", MAP), ("n", pa.int64())])
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (MAP, {"a": Fraction(1, 2)}),
+        (MAP, [("a", Fraction(1, 2))]),
+        (MAP, {"a": 1, "b": True}),
+        (MAP, {"a": 1.5, "b": Decimal("1.5")}),
+        (MAP, {"a": Decimal("1.5"), "b": np.int64(2**53 + 1)}),
+        (MAP, {"a": pa.scalar(1), "b": True}),
+        (MAP, {"a": np.float32(0.5), "b": np.float16(1.5)}),
+        (OF_DATES, {"a": Decimal("0.1"), "b": 5}),
+        (pa.map_(pa.string(), pa.timestamp("us")), {"a": 16777217.0, "b": Decimal("0.1")}),
+        (pa.map_(pa.string(), pa.float64()), {"a": 1, "b": np.uint64(2**64 - 1), "c": -1}),
+        (IN_STRUCT, ({"a": 1}, 1.5)),
+        (pa.list_(MAP), [{"a": Fraction(1, 2)}]),
+        (pa.map_(pa.string(), IN_STRUCT), {"k": ({"a": 1}, 1.5)}),
+    ],
+)
+def test_values_in_a_map_that_have_no_one_type_are_refused_and_not_made_the_tables(kind, value):
+    schema = pa.schema([("c", kind)])
+    with pytest.raises(SchemaError) as caught:
+        as_reader([{"c": None}, {"c": value}], lambda: schema)
+    assert (caught.value.details["column"], caught.value.details["row"]) == ("c", 1)

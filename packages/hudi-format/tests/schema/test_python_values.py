@@ -171,3 +171,13 @@ def test_arrays_beside_lists_of_the_same_kind_are_one_column():
         assert as_reader({"c": [ours, array]}).column("c").to_pylist() == [ours, array.tolist()]
     day = np.datetime64("2024-01-01", "ns")
     assert as_reader({"c": [[day], np.array([day])]}).column("c").to_pylist() == [[pd.Timestamp(day)]] * 2
+
+
+@pytest.mark.parametrize("other", [5, -1, np.int8(3), np.uint64(5)])
+@pytest.mark.parametrize(
+    "of", [lambda v: v, lambda v: [v], lambda v: {"x": v}], ids=["flat", "list", "struct"]
+)
+def test_long_doubles_beside_whole_numbers_are_refused_and_not_cut(of, other):
+    for values in ([other, np.longdouble(0.5)], [np.longdouble(0.5), other]):
+        with pytest.raises(SchemaError, match="in row 1"):
+            as_reader({"c": [of(v) for v in values]})

@@ -279,7 +279,9 @@ def _column(name: str, values: Any, known: Callable[[], pa.Schema | None] | None
         # A dict may be a map: what Arrow takes for a struct has the table's maps.
         maps = stored is not None and contains(stored, pt.is_map)
         if stored is not None and maps and (guess is None or _with_maps(guess.type, stored) is not None):
-            kind = _own_type(name, values, stored)
+            kind = _own_type(values, stored)
+            if kind is None:
+                raise _untyped(name, values, stored)
             _refuse_lost_times(name, values, kind)
     if kind is None and guess is not None:
         return guess
@@ -394,30 +396,44 @@ def _member(kind: pa.DataType | None, name: Any) -> pa.DataType | None:
     return kind.field(name).type
 
 
-def _own_type(name: str, values: Sequence[Any], table: pa.DataType) -> pa.DataType:
-    """The values' own type, with the table's maps: in the table's Arrow would cut what does not fit, without a word."""
+def _own_type(values: Sequence[Any], table: pa.DataType) -> pa.DataType | None:
+    """The values' own type, with the table's maps; None where they have none.
+
+    In the table's Arrow would cut what does not fit, without a word.
+    """
     given = [v for v in values if v is not None]
     if pt.is_map(table):
-        items = list(chain.from_iterable(map(_items, given)))
-        return pa.map_(table.key_type, _own_type(name, items, table.item_type))
+        item = _own_type(list(chain.from_iterable(map(_items, given))), table.item_type)
+        return None if item is None else pa.map_(table.key_type, item)
     if contains(table, pt.is_map):
         if pt.is_struct(table) and all(isinstance(v, Mapping) for v in given):
             names = dict.fromkeys(key for v in given for key in v)
-            members = {n: [v.get(n) for v in given] for n in names if isinstance(n, str)}
-            return pa.struct(
-                [
-                    pa.field(n, _own_type(name, of, _member(table, n) or pa.null()))
-                    for n, of in members.items()
-                ]
-            )
+            found = {
+                n: _own_type([v.get(n) for v in given], _member(table, n) or pa.null())
+                for n in names
+                if isinstance(n, str)
+            }
+            return None if None in found.values() else pa.struct(list(found.items()))
         if is_any_list(table) and all(isinstance(v, Collection) for v in given):
-            return pa.list_(_own_type(name, [e for v in given for e in v], table.value_type))
-        return table
-    with suppress(SchemaError):
-        guess = _guess(alike(name, given))
-        if guess is not None and not pt.is_null(guess.type):
-            return guess.type
-    return table
+            element = _own_type([e for v in given for e in v], table.value_type)
+            return None if element is None else pa.list_(element)
+        return None
+    try:
+        plain = alike("", given)
+    except SchemaError:
+        return None
+    guess = _guess(plain)
+    if guess is None:
+        guess = _moments(plain)
+    if guess is None:
+        return None
+    return table if pt.is_null(guess.type) else guess.type
+
+
+def _untyped(name: str, values: Sequence[Any], table: pa.DataType) -> SchemaError:
+    """Error for the first value that has no type, or not one with those before it."""
+    row = bisect_left(range(1, len(values)), True, key=lambda n: _own_type(values[:n], table) is None)
+    return unlike(name, values[row], row, _why_not(values[row], row, table))
 
 
 def _items(value: Any) -> Iterable[Any]:

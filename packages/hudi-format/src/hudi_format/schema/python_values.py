@@ -36,6 +36,8 @@ _KINDS: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("bool", (bool, np.bool_)),
     (_INTEGER, (int, np.integer)),
     ("NumPy duration", (np.timedelta64,)),
+    # Beside a whole number Arrow makes one of it, and else refuses it.
+    ("NumPy long double", (np.longdouble,)),
     (_FRACTION, (float, np.floating)),
     (_DECIMAL, (Decimal,)),
     ("text", (str,)),
