@@ -109,6 +109,38 @@ def test_json_has_only_what_json_has(hudi, tmp_path):
     assert "17036-07-06" in hudi("head", path)[1]
 
 
+def test_an_empty_map_is_an_object_as_all_maps_are(hudi, tmp_path):
+    path, exported = str(tmp_path / "t"), tmp_path / "rows.ndjson"
+    texts = pa.map_(pa.string(), pa.int64())
+    kinds = {
+        "m": texts,
+        "l": pa.list_(texts),
+        "s": pa.struct([("m", texts)]),
+        "d": pa.map_(pa.string(), texts),
+    }
+    schema = pa.schema({"id": pa.string(), **kinds, "plain": pa.list_(pa.int64())})
+    one = [("k", 1)]
+    rows = [
+        {"id": "a", "m": [], "l": [[], one], "s": {"m": []}, "d": [("x", []), ("y", one)], "plain": []},
+        {"id": "b", "m": one, "l": [], "s": {"m": one}, "d": [], "plain": [1]},
+        {"id": "c", "m": None, "l": [None], "s": {"m": None}, "d": [("x", None)], "plain": None},
+    ]
+    write_hudi(path, pa.Table.from_pylist(rows, schema), key="id", name="t")
+    told = [
+        {"id": "a", "m": {}, "l": [{}, {"k": 1}], "s": {"m": {}}, "d": {"x": {}, "y": {"k": 1}}, "plain": []},
+        {"id": "b", "m": {"k": 1}, "l": [], "s": {"m": {"k": 1}}, "d": {}, "plain": [1]},
+        {"id": "c", "m": None, "l": [None], "s": {"m": None}, "d": {"x": None}, "plain": None},
+    ]
+    hudi("export", path, str(exported))
+    for text in (hudi("head", path, "-o", "ndjson")[1], exported.read_text()):
+        assert sorted(map(json.loads, text.splitlines()), key=lambda r: r["id"]) == told
+    assert sorted(json.loads(hudi("head", path, "-o", "json")[1]), key=lambda r: r["id"]) == told
+    cells = next(r for r in csv.DictReader(io.StringIO(hudi("head", path, "-o", "csv")[1])) if r["id"] == "a")
+    assert {n: json.loads(c) for n, c in cells.items() if n != "id"} == {
+        n: told[0][n] for n in cells if n != "id"
+    }
+
+
 @pytest.mark.parametrize("command", ["head", "history", "partitions", "duplicates"])
 def test_a_limit_beyond_all_numbers_of_rows_is_told(hudi, path, command):
     code, _, error = hudi(command, path, "-n", str(2**70))

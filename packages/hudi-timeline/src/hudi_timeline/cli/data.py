@@ -162,13 +162,12 @@ def _arrow(part: FilePath, reader: pa.RecordBatchReader) -> int:
 
 
 def _ndjson(part: FilePath, reader: pa.RecordBatchReader) -> int:
-    from hudi_format.arrow.arrays import python_rows
-    from hudi_timeline.cli.output import file_json
+    from hudi_timeline.cli.output import file_json, rows_of
 
     with part.open("w", encoding="utf-8") as out:
 
         def lines(batch: pa.RecordBatch) -> Iterator[str]:
-            for row in python_rows(batch):
+            for row in rows_of(batch):
                 yield file_json(row) + "\n"
 
         return _counted(reader, lambda batch: out.writelines(lines(batch)))

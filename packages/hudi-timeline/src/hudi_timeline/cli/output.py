@@ -36,6 +36,32 @@ class Format(StrEnum):
     csv = "csv"
 
 
+def rows_of(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
+    """Rows as Python values with {} for empty maps, which Arrow gives as it does empty lists."""
+    from hudi_format.arrow.arrays import python_rows
+
+    nested = [f for f in rows.schema if f.type.num_fields]
+    found = python_rows(rows)
+    for row in found:
+        row.update({f.name: _with_maps(row[f.name], f.type) for f in nested})
+    return found
+
+
+def _with_maps(value: Any, kind: pa.DataType) -> Any:
+    """A value of the type, with {} for each map in it that is empty."""
+    import pyarrow as pa
+
+    if value is None or not kind.num_fields:
+        return value
+    if pa.types.is_map(kind):
+        return [(k, _with_maps(v, kind.item_type)) for k, v in value] or {}
+    if pa.types.is_struct(kind):
+        return {**value, **{f.name: _with_maps(value[f.name], f.type) for f in kind}}
+    if isinstance(value, list):
+        return [_with_maps(v, kind.field(0).type) for v in value]
+    return value
+
+
 def plain(value: object) -> object:
     """A value in the form that JSON serialises; NaN and infinities are strings, as in Spark."""
     if isinstance(value, float) and not isfinite(value):
@@ -109,17 +135,15 @@ def tell(said: object, *, error: bool = False) -> None:
 
 def show_rows(rows: pa.Table, format: Format, *, title: str = "") -> None:
     """Print the rows of a table."""
-    from hudi_format.arrow.arrays import python_rows
-
     if format is Format.ndjson:
-        for row in python_rows(rows):
+        for row in rows_of(rows):
             print(json_text(row))
     elif format is Format.json:
-        print(json_text(python_rows(rows), indent=2))
+        print(json_text(rows_of(rows), indent=2))
     elif format is Format.csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(rows.column_names)
-        writer.writerows([text(v) for v in r.values()] for r in python_rows(rows))
+        writer.writerows([text(v) for v in r.values()] for r in rows_of(rows))
     else:
         import pyarrow as pa
         from rich.table import Table
@@ -129,7 +153,7 @@ def show_rows(rows: pa.Table, format: Format, *, title: str = "") -> None:
         for field in rows.schema:
             number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
             drawn.add_column(printable(field.name), justify="right" if number else "left", overflow="fold")
-        for row in python_rows(rows):
+        for row in rows_of(rows):
             drawn.add_row(*(_cell(v) for v in row.values()))
         console.print(drawn)
 
