@@ -72,3 +72,13 @@ def test_the_files_are_written_by_the_table_alone(table):
     system = table.read().to_pyarrow_dataset().filesystem
     with pytest.raises(UnsupportedError, match="written by the table alone"):
         system.delete_dir("city")
+
+
+@pytest.mark.parametrize("store", ["local", "memory"])
+def test_a_script_ends_that_has_read_a_part_of_a_dataset(store, tmp_path):
+    path = str(tmp_path / "t") if store == "local" else "memory://half-read/t"
+    program = PROGRAM.with_name("half_read_dataset.py")
+    ended = subprocess.run(
+        [sys.executable, program, path], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert (ended.returncode, ended.stdout) == (0, "3\n"), ended.stderr

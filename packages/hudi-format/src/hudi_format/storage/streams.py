@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_format.storage.calls import of_arrow
+
 # A base file's footer holds its bloom filter: 430 KB with Apache Hudi's defaults.  The end of a file is asked for at
 # once, with that; less than that costs about as much time as the request itself.
 TAIL_BYTES = 512 * 1024
@@ -50,7 +52,8 @@ class RangeReader(io.RawIOBase):
         end = self._size if size < 0 else min(self._size, self._at + size)
         if self._at >= end:
             return b""
-        data = self._bytes(self._at, end)
+        with of_arrow:
+            data = self._bytes(self._at, end)
         self._at += len(data)
         return data
 

@@ -16,6 +16,7 @@ import pyarrow.fs as fs
 
 from hudi_format.arrow.input import reader_of
 from hudi_format.errors import UnsupportedError
+from hudi_format.storage.calls import of_arrow
 
 if TYPE_CHECKING:
     from hudi_timeline.reading.scan import Scan
@@ -27,6 +28,7 @@ class ScanFiles(fs.FileSystemHandler):  # type: ignore[misc]
     def __init__(self, scan: Scan) -> None:
         self.scan = scan
         self.footers: dict[str, bytes] = {}
+        of_arrow.callers.add(self)
 
     @property
     def file_system(self) -> fs.FileSystem:
@@ -41,7 +43,8 @@ class ScanFiles(fs.FileSystemHandler):  # type: ignore[misc]
     def open_input_file(self, path: str) -> pa.NativeFile:
         if path in self.footers:
             return pa.BufferReader(self.footers.pop(path))
-        return self.scan.storage.open_input(path)
+        with of_arrow:
+            return self.scan.storage.open_input(path)
 
     open_input_stream = open_input_file
 
