@@ -29,7 +29,8 @@ def run(case: str, where: str) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork()")
 @pytest.mark.parametrize(
-    "case", ["while_locked", "while_reading", "in_mid_write", "that_unwinds", "locks_of_others"]
+    "case",
+    ["while_locked", "while_reading", "in_mid_stream", "in_mid_write", "that_unwinds", "locks_of_others"],
 )
 @pytest.mark.sampled(3)
 def test_a_forked_child(case, tmp_path):

@@ -13,8 +13,9 @@ import time
 import traceback
 
 import pyarrow as pa
+import pytest
 
-from hudi_format.errors import ConcurrentWriterError, HudiError
+from hudi_format.errors import ConcurrentWriterError, HudiError, UnsupportedError
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency.locks.file_system import FileSystemLock
 from hudi_timeline.concurrency.locks.local import LocalLock
@@ -130,6 +131,23 @@ def while_reading(folder: str) -> None:
     assert scan.to_arrow().num_rows == 2
 
 
+def in_mid_stream(folder: str) -> None:
+    """A stream that was read in part has no thread in the child, which is told so, and reads on in the parent."""
+    table = made(f"{folder}/t")
+    table.upsert([row(str(n)) for n in range(20)], options=OPTIONS)
+    streams = [table.read().to_batches(3) for _ in range(2)]
+    got = [stream.read_next_batch().num_rows for stream in streams]
+
+    def is_told() -> None:
+        with pytest.raises(UnsupportedError, match="is a fork of"):
+            streams[0].read_all()
+        streams[1].close()
+        assert table.read().to_batches(3).read_all().num_rows == 20
+
+    assert ended(child(is_told)) == 0
+    assert [n + stream.read_all().num_rows for n, stream in zip(got, streams, strict=True)] == [20, 20]
+
+
 def in_mid_write(folder: str) -> None:
     """The parent forks at some moments of another thread's writes."""
     table = made(f"{folder}/t")
@@ -220,7 +238,8 @@ def keys(table: HudiTable) -> list[str]:
 
 
 CASES = {
-    f.__name__: f for f in (while_locked, while_reading, in_mid_write, that_unwinds, locks_of_others, on_s3)
+    f.__name__: f
+    for f in (while_locked, while_reading, in_mid_stream, in_mid_write, that_unwinds, locks_of_others, on_s3)
 }
 
 if __name__ == "__main__":

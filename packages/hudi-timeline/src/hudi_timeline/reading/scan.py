@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from hudi_format._checks import text_list
 from hudi_format.arrow.arrays import put_together
-from hudi_format.errors import InvalidOptionError
-from hudi_format.fork_safe import ProcessLock
+from hudi_format.errors import InvalidOptionError, UnsupportedError
+from hudi_format.fork_safe import Owned, ProcessLock
 from hudi_format.storage.parallel import side_by_side
 from hudi_format.storage.protocol import Storage
 from hudi_timeline.display.html_view import facts_view, schema_rows, titled
@@ -197,8 +197,15 @@ class Scan:
         # One thread reads ahead; Arrow's threads decode the columns of each batch.
         pool = ThreadPoolExecutor(1, thread_name_prefix="hudi-read")
         ahead: deque[Future[pa.RecordBatch | None]] = deque()
+        begun = Owned()
         try:
             while True:
+                if not begun.here:  # whose thread there is none to wait for
+                    raise UnsupportedError(
+                        "this stream of rows was begun in the process that this one is a fork of",
+                        table=self.table_uri,
+                        remedy="read the scan in this process, e.g. by to_batches(): it begins anew.",
+                    )
                 while len(ahead) < AHEAD:
                     ahead.append(pool.submit(next, batches, None))
                 batch = ahead.popleft().result()
@@ -207,8 +214,9 @@ class Scan:
                 if batch.num_rows:
                     yield batch
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-            batches.close()
+            if begun.here:
+                pool.shutdown(wait=True, cancel_futures=True)
+                batches.close()
 
     def _batches(
         self, tasks: Sequence[ReadTask | ChangeTask], batch_rows: int
