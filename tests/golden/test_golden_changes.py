@@ -150,6 +150,26 @@ def test_rows_before_a_change_that_were_cleaned_are_an_error_and_not_inserts(nam
     assert "begin at a later instant" in e.value.remedy
 
 
+@pytest.mark.req("IN-17")
+@pytest.mark.parametrize("version", LAYOUT_2)
+def test_no_file_of_the_rows_before_a_change_is_lost_unnoticed(version, tmp_path):
+    (table,) = golden(version, "bucket_simple_mor")
+    read = HudiTable.open(str(table.unpack(tmp_path)))
+    begin = read.timeline.completed_writes()[-2].completion
+    units = [u for u in read.read_changes(begin).plan.changes if u.kind == "records"]
+    before = [f for u in units for f in (u.before.slice.base_file, *u.before.slice.log_files)]
+    assert {type(f).__name__ for f in before} == {"BaseFile", "LogFile"}
+    for file in before:  # of commits before the range
+        place = tmp_path / table.name / file.path
+        content = place.read_bytes()
+        place.unlink()
+        with pytest.raises(MissingFileError) as e:
+            read.read_changes(begin).to_arrow()
+        assert file.name in str(e.value)
+        assert "begin at a later instant" in e.value.remedy
+        place.write_bytes(content)
+
+
 def test_a_begin_whose_files_were_cleaned_is_an_error(opened):
     (table,) = golden("v6", "cow_archived")
     with pytest.raises(MissingFileError) as e:

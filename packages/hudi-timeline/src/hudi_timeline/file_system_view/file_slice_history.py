@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hudi_format.file_names import parse_base_file
+from hudi_format.file_names import parse_base_file, parse_log_file
 from hudi_format.fork_safe import cached_property
 from hudi_format.log.corruption import CommittedRange
 from hudi_format.model import BaseFile, FileSlice, LogFile, VisibleInstants, join_path
@@ -93,6 +93,24 @@ class FileHistory:
         if began:
             return found if found.base_instant >= began else None
         return found if any(f.name == name for f in found.log_files) else None
+
+    def lost(self, group: Group, instant: str, found: FileSlice | None) -> str:
+        """Name of a committed file that the slice before an instant lacks, or "".
+
+        Active commits tell it: from table version 8 on the statistics of a log file name neither its base file nor the
+        log files before it.
+        """
+        if not self._snapshot.config.version.names_logs_by_own_instant:
+            return ""
+        at = self._builder.time_of(instant)
+        written = [w for w in self._written.get(group, ()) if w[0] < at]
+        began, base = max((w[1:] for w in written), default=("", ""))
+        have = None if found is None else found.base_file
+        if began and (have is None or have.instant < began):
+            return base
+        there = {f.name for f in found.log_files} if found is not None else set()
+        logs = (name for time, base_of, name in written if not base_of and time >= began)
+        return next((n for n in logs if n not in there and parse_log_file(group[0], n) is not None), "")
 
     @cached_property
     def _written(self) -> dict[Group, list[_Write]]:

@@ -315,6 +315,9 @@ def _before(
         for name in names:
             if name != mine and not str(name).endswith(".cdc") and name not in there:
                 raise _gone(CommittedBaseFile(join_path(group[0], str(name)), 0, instant.time), uri)
+    lost = history.lost(group, instant.time, found)
+    if lost:
+        raise _gone(CommittedBaseFile(join_path(group[0], lost), 0, instant.time), uri)
     return found
 
 
