@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from collections import Counter
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -168,6 +169,23 @@ def test_no_file_of_the_rows_before_a_change_is_lost_unnoticed(version, tmp_path
         assert file.name in str(e.value)
         assert "begin at a later instant" in e.value.remedy
         place.write_bytes(content)
+
+
+@pytest.mark.req("IN-17")
+@pytest.mark.parametrize(
+    "name", ["v8/merge_partial_event_time", "v9/merge_partial_event_time", "partial_v9/partial_stacked"]
+)
+def test_a_record_that_changes_a_row_and_leaves_its_commit_time_is_a_change(opened, name):
+    (table,) = golden(*name.split("/"))
+    read = opened(table)
+    state = Counter()
+    for change in read.read_changes("000", images="struct").to_arrow().to_pylist():
+        state.subtract(str(row) for row in [change["before"]] if row)
+        assert min(state.values(), default=0) >= 0, (
+            "what a change was before is what the changes before it left"
+        )
+        state.update(str(row) for row in [change["after"]] if row)
+    assert +state == Counter(map(str, read.read().to_arrow().to_pylist()))
 
 
 def test_a_begin_whose_files_were_cleaned_is_an_error(opened):

@@ -202,7 +202,9 @@ class ChangeTask:
         )
         before = pa.concat_tables([self.table_schema.empty_table(), *self._before_rows(keys)])
         before = self._with_keys(before, keys)
-        yield from self._differences(before, self._with_records(told, keys), nulls=self.nulls_kept)
+        yield from self._differences(
+            before, self._with_records(told, keys), nulls=self.nulls_kept, merged=True
+        )
 
     def _with_records(self, told: SliceLogs, keys: pa.Array) -> Iterator[pa.Table]:
         before = self.unit.before
@@ -228,15 +230,16 @@ class ChangeTask:
         yield from self._differences(before, self._after_rows(), nulls=self.nulls_kept, after_nulls=False)
 
     def _differences(
-        self, before: pa.Table, after: Iterator[pa.Table], *, nulls: bool, after_nulls: bool | None = None
-    ) -> Iterator[_ChangePart]:
-        """Differences between rows before and after: inserted, updated, then deleted ones."""
+        self, before: pa.Table, after: Iterator[pa.Table], *, nulls: bool, after_nulls: bool | None = None,
+        merged: bool = False,
+    ) -> Iterator[_ChangePart]:  # fmt: skip
+        """Differences between rows before and after: inserted, updated, then deleted ones; see `_changed`."""
         index = KeyIndex(self._keys(before))
         seen = np.zeros(before.num_rows, dtype=bool)
         for rows in after:
             found = index.find(self._keys(rows))
             seen[found[found >= 0]] = True
-            changed = self._changed(before, rows, found)
+            changed = self._changed(before, rows, found, merged)
             found, rows = found[changed], rows.filter(pa.array(changed))
             known = found >= 0
             yield _ChangePart(
@@ -247,15 +250,32 @@ class ChangeTask:
         gone = before.filter(pa.array(~seen))
         yield _ChangePart(pa.repeat(DELETE, gone.num_rows), _Image(gone, nulls=nulls), None)
 
-    def _changed(self, before: pa.Table, rows: pa.Table, found: np.ndarray) -> np.ndarray:
-        """Mask of new or changed rows, by commit time, else by value."""
-        new = found < 0
-        if COMMIT_TIME in rows.column_names:
-            out: np.ndarray = new | np.asarray(pc.equal(rows.column(COMMIT_TIME), self.unit.instant))
-            return out
-        was = image_texts(before.take(pa.array(found, mask=new)), nulls=True)
-        differs: np.ndarray = new | np.asarray(pc.not_equal(image_texts(rows, nulls=True), was))
-        return differs
+    def _changed(
+        self, before: pa.Table, rows: pa.Table, found: np.ndarray, merged: bool = False
+    ) -> np.ndarray:
+        """Mask of new or changed rows, by commit time, else by value.
+
+        Args:
+            merged: rows may have values of the commit under the time of an older one, as a merge of parts of records,
+                or one that takes the greater ordering value, gives them.
+        """
+        new: np.ndarray = found < 0
+        if COMMIT_TIME not in rows.column_names:
+            new |= self._differ(before, rows, found)
+            return new
+        changed: np.ndarray = new | np.asarray(pc.equal(rows.column(COMMIT_TIME), self.unit.instant))
+        if merged and not changed.all():
+            rest = np.flatnonzero(~changed)
+            changed[rest] = self._differ(before, rows.take(pa.array(rest)), found[rest])
+        return changed
+
+    def _differ(self, before: pa.Table, rows: pa.Table, found: np.ndarray) -> np.ndarray:
+        """Mask of rows with other values than those before."""
+        names = [n for n in rows.column_names if n not in META_COLUMNS]
+        was = before.select(names).take(pa.array(found, mask=found < 0))
+        texts = (image_texts(part, nulls=True) for part in (rows.select(names), was))
+        differ: np.ndarray = np.asarray(pc.not_equal(*texts))
+        return differ
 
     # --- rows -----------------------------------------------------------------------------------------------
 
