@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from hudi_format import errors
-from hudi_format.errors import CorruptFileError, HudiError
+from hudi_format.errors import CorruptFileError, HudiError, MissingFileError
 from hudi_format.storage.open import open_storage
 
 
@@ -29,12 +29,13 @@ def test_values_of_several_lines_or_of_no_valid_text_make_one_line_that_can_be_p
 
 
 @pytest.mark.req("NEW-36")
-def test_damage_of_a_file_always_says_what_to_do():
-    error = CorruptFileError("what")
+@pytest.mark.parametrize("kind", [CorruptFileError, MissingFileError])
+def test_damage_or_loss_of_a_file_always_says_what_to_do(kind):
+    error = kind("what")
     assert error.remedy == ""
     placed = pickle.loads(pickle.dumps(error.at(file="f")))
-    assert placed.remedy == CorruptFileError.usual_remedy
-    assert str(placed).endswith(f"(file f) Remedy: {CorruptFileError.usual_remedy}")
+    assert placed.remedy == kind.usual_remedy
+    assert str(placed).endswith(f"(file f) Remedy: {kind.usual_remedy}")
     placed.advise("do this.")
     placed.advise("do that.")
     assert placed.remedy == "do this."

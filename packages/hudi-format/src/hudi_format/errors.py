@@ -173,6 +173,10 @@ class MissingFileError(HudiError):
     """A file that the timeline lists and storage does not have."""
 
     code = "HUDI-E0402"
+    usual_remedy = (
+        "read again, as a cleaner may have removed the file meanwhile; if it is still not there, check the table with "
+        "`hudi verify`, and put the file back from a copy of the table."
+    )
 
 
 class StaleSnapshotError(MissingFileError):

@@ -224,6 +224,14 @@ def test_the_schema_of_creation_serves_until_a_commit_has_one(storage):
     assert schema_of(storage) == ["id"]
 
 
+def test_a_schema_of_creation_that_is_damaged_is_an_error_that_says_where_and_what_to_do(storage):
+    table_config.update(storage, {"hoodie.table.create.schema": SCHEMA.format(V)[:-3]})
+    with pytest.raises(CorruptFileError) as e:
+        schema_of(storage)
+    assert (e.value.table, e.value.file) == (storage.uri, table_config.PROPERTIES_FILE)
+    assert "hudi verify" in e.value.remedy
+
+
 def test_dropped_partition_columns_are_added_as_text(storage):
     table_config.update(storage, {"hoodie.datasource.write.drop.partition.columns": "true"})
     put(storage, "1.commit", data=commit(ID))

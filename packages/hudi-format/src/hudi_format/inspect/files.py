@@ -298,7 +298,7 @@ def inspect_file(uri: str) -> FileReport:
     info = storage.info(name)
     if info is None or info.is_dir:
         what = "the file does not exist" if info is None else "the path is a folder, not a file"
-        raise MissingFileError(what, table=storage.uri, file=name)
+        raise MissingFileError(what, table=storage.uri, file=name, remedy="correct the path.")
     return _INSPECTORS[_kind(storage, name, info.size)](storage, name)
 
 

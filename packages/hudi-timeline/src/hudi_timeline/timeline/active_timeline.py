@@ -525,7 +525,10 @@ def latest_schema(
         except HudiError as e:
             raise e.at(table=storage.uri, instant=instant.time, file=instant.path) from None
     if config.create_schema:
-        return _table_schema(from_avro(config.create_schema), config)
+        try:
+            return _table_schema(from_avro(config.create_schema), config)
+        except HudiError as e:
+            raise e.at(table=storage.uri, file=PROPERTIES_FILE) from None
     if newest_file:
         from hudi_format.parquet.footer import read_footer
 
