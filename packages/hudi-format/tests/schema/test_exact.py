@@ -1,7 +1,10 @@
 """Columns turned into a table's types where every value survives, and the first value that does not."""
 
+import contextlib
 import datetime as dt
+import gc
 import math
+import weakref
 from decimal import Decimal
 
 import pyarrow as pa
@@ -140,3 +143,25 @@ def test_values_that_python_does_not_hold_are_named_at_any_depth(far):
     with pytest.raises(MisfitError) as e:
         hopeless(far, far.type, pa.int64(), "c")
     assert str(2**62) in str(e.value.value)
+
+
+class Held:
+    """What a caller has in hand while values are converted, such as a scan."""
+
+
+@pytest.mark.parametrize(
+    ("values", "target"), [(["x"], pa.float64()), ([1.5], pa.int64()), (["x"], pa.date32())]
+)
+def test_a_refusal_lets_go_of_all_that_its_callers_had_without_the_garbage_collector(values, target):
+    def refused():
+        held = Held()
+        with contextlib.suppress(MisfitError):
+            exactly(pa.array(values), target, "c", Exact(), None)
+            raise AssertionError(values)
+        return weakref.ref(held)
+
+    gc.disable()
+    try:
+        assert refused()() is None
+    finally:
+        gc.enable()

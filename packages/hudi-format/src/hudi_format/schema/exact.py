@@ -123,12 +123,17 @@ def exactly(
     if cast is None or array.null_count == len(array):
         return hopeless(array, array.type, target, path)
 
-    def refused(count: int) -> Exception | None:
-        """Why the first values cannot be cast; None where they can."""
+    def refused(count: int) -> str | None:
+        """Why the first values cannot be cast, "" where nothing is said of it; None where they can.
+
+        The error itself would hold this call, which holds it, and with it all that the callers have read.
+        """
         try:
             cast(array.slice(0, count))
-        except (pa.ArrowException, ValueError) as e:
-            return e
+        except _LossError as e:
+            return str(e)
+        except (pa.ArrowException, ValueError):
+            return ""
         return None
 
     try:
@@ -137,8 +142,7 @@ def exactly(
         # The first value that does not survive is the one without which what comes before it can be cast.
         first = pc.index(array.is_valid(), True).as_py()
         index = bisect_left(range(1, len(array)), True, lo=first, key=lambda n: refused(n) is not None)
-        why = refused(index + 1)
-        reason = str(why) if isinstance(why, _LossError) else ""
+        reason = refused(index + 1) or ""
         raise MisfitError(path, index, _value(array, index), array.type, target, reason) from None
 
 
