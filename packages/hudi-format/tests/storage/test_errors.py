@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from http.client import IncompleteRead
 
 import pytest
 
@@ -27,6 +28,8 @@ class _Refused(OSError):
         (OSError("Forbidden: b/t"), "access was denied", "credentials"),
         (TimeoutError("too long"), "cannot be reached", "network"),
         (OSError(errno.EIO, "first line\nsecond line"), "first line", "again"),
+        (EOFError("the connection ended"), "connection ended", "again"),
+        (IncompleteRead(b"part"), "IncompleteRead", "again"),
     ],
 )
 def test_refusals_are_one_line_with_a_remedy(error, says, remedy):

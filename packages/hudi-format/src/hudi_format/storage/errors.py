@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Modules whose exceptions are the store's or the network's; any other exception is a mistake of the program.
 _CLIENTS = (
     "botocore", "aiobotocore", "aiohttp", "s3fs", "gcsfs", "google", "adlfs", "azure", "urllib3", "requests",
-    "paramiko", "fsspec", "asyncio", "ssl", "socket",
+    "paramiko", "fsspec", "asyncio", "ssl", "socket", "http",
 )  # fmt: skip
 NO_ROOT = ("NoSuchBucket", "ContainerNotFound")
 _TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "conditionNotMet", "BlobAlreadyExists")
@@ -59,7 +59,8 @@ def is_taken(error: BaseException) -> bool:
 
 
 def _is_a_stores(error: BaseException) -> bool:
-    return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _CLIENTS
+    # EOFError: paramiko's where a connection ends.
+    return isinstance(error, (OSError, EOFError)) or type(error).__module__.partition(".")[0] in _CLIENTS
 
 
 @contextmanager
