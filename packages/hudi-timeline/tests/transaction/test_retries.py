@@ -1,5 +1,8 @@
 """What is tried again, how often, and after which pauses."""
 
+import contextlib
+import gc
+import weakref
 from dataclasses import dataclass
 
 import pytest
@@ -143,3 +146,26 @@ def test_arguments_are_options_and_a_number_that_is_none_is_named():
         with_waiting({}, None, -1.0)
     with pytest.raises(InvalidOptionError):
         may_retry({"hoodie.write.num.retries.on.conflict.failures": "often"})
+
+
+class Held:
+    """What a try has in hand, such as the scan that its rows come from."""
+
+
+@pytest.mark.parametrize("error", [WriteConflictError, MissingFileError])
+def test_a_write_that_ends_with_an_error_lets_go_of_all_it_had_without_the_garbage_collector(error):
+    def lost():
+        held = Held()
+
+        def write(_):
+            raise error(f"lost {type(held)}")
+
+        with contextlib.suppress(error):
+            retried(TWO, write)
+        return weakref.ref(held)
+
+    gc.disable()
+    try:
+        assert lost()() is None
+    finally:
+        gc.enable()

@@ -133,43 +133,45 @@ class Tries:
         self.ended = 0
         self._counted = 0
 
-    def read_again(self, error: MissingFileError) -> None:
+    def read_again(self, error: MissingFileError) -> bool:
         """Count a reading of what others have archived, cleaned or rolled back meanwhile.
 
-        Raises:
-            MissingFileError: the error itself, where rows are not read anew, the file is lost, or the write completed.
+        Returns:
+            False where rows are not read anew, the file is lost, or the write completed: the error is to be raised.
         """
         if self._readings <= 0 or error.details.get(LOST) or error.details.get(COMPLETED_WRITE):
-            raise error
+            return False
         self._readings -= 1
         self.ended += 1
+        return True
 
-    def again(self, error: ConcurrentWriterError) -> None:
+    def again(self, error: ConcurrentWriterError) -> bool:
         """Pause before the next try.
 
-        Raises:
-            ConcurrentWriterError: the error itself, where there is none.
+        Returns:
+            False where there is none: the error is to be raised, by its handler, as here it would hold this call, and
+            with it all that was read, until Python's next garbage collection.
         """
         self.ended += 1
         if error.details.get("read_again") and self._readings > 0:
             self._readings -= 1
-            return
+            return True
         if error.details.get(LOOK_AGAIN) and self._lookups > 0:
             self._lookups -= 1
-            return
+            return True
         if not is_retryable(error):
-            raise error
+            return False
         if (error.details.get("keys_disjoint") or error.details.get("overtaken")) and self._rebases > 0:
             self._rebases -= 1
             self.lost.append(error.message)
-            return
+            return True
         if self._counted >= self._retries:
             if self._counted:
                 error.details["retries"] = self._counted
                 error.add_note(
                     f"The write was tried {self._counted + 1} times ({CONFLICT_RETRIES}={self._retries})."
                 )
-            raise error
+            return False
         self._counted += 1
         self.lost.append(error.message)
         pause_s = min(FIRST_PAUSE_S * 2.0 ** (self._counted - 1), LONGEST_PAUSE_S) * (0.5 + self._draw() / 2)
@@ -177,6 +179,7 @@ class Tries:
             "try %d of %d lost, again in %.1f s: %s", self._counted, self._retries + 1, pause_s, error.message
         )
         time.sleep(pause_s)
+        return True
 
     def counted(self, result: R) -> R:
         """The result, which says how often it was tried."""
@@ -211,9 +214,11 @@ def retried(
         try:
             return tries.counted(write(tries.ended))
         except MissingFileError as e:
-            tries.read_again(e)
+            if not tries.read_again(e):
+                raise
         except ConcurrentWriterError as e:
-            tries.again(e)
+            if not tries.again(e):
+                raise
 
 
 @contextmanager
