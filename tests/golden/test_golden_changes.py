@@ -188,6 +188,22 @@ def test_a_record_that_changes_a_row_and_leaves_its_commit_time_is_a_change(open
     assert +state == Counter(map(str, read.read().to_arrow().to_pylist()))
 
 
+@pytest.mark.parametrize(
+    "name", ["v8/merge_partial_event_time", "v9/merge_partial_event_time", "partial_v9/partial_stacked"]
+)
+def test_the_history_of_a_key_has_changes_that_leave_the_commit_time(opened, name):
+    (table,) = golden(*name.split("/"))
+    read = opened(table)
+    rows = read.read(columns=["_hoodie_record_key", *read.schema.names]).to_arrow()
+    state = {}
+    for change in read.key_history(rows.column(0)).changes.to_pylist():
+        assert state.get(change["key"]) == change["before"], (
+            "what a change was before is what the last one left"
+        )
+        state[change["key"]] = change["after"]
+    assert state == {row.pop("_hoodie_record_key"): row for row in rows.to_pylist()}
+
+
 def test_a_begin_whose_files_were_cleaned_is_an_error(opened):
     (table,) = golden("v6", "cow_archived")
     with pytest.raises(MissingFileError) as e:

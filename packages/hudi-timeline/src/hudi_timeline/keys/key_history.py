@@ -285,14 +285,21 @@ def _images(change: Row) -> Iterator[tuple[str, Row | None]]:
 
 
 def _plain(rows: pa.Table) -> Iterator[Row]:
-    """Rows as dicts, in which columns with values that Python does not have, such as the year 10000, stay Arrow's."""
+    """Rows as dicts, in which values that Python does not have, such as the year 10000, stay Arrow's."""
     columns: list[Iterable[object]] = []
     for column in rows.columns:
         try:
             columns.append(column.to_pylist())
         except (OverflowError, ValueError):
-            columns.append([v if v.is_valid else None for v in column])
+            columns.append([_python_value(v) for v in column])
     return (dict(zip(rows.column_names, values, strict=True)) for values in zip(*columns, strict=True))
+
+
+def _python_value(scalar: pa.Scalar) -> object:
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        return scalar
 
 
 class _Pool:
@@ -310,9 +317,14 @@ def _same(one: tuple[str, Row], other: tuple[str, Row]) -> bool:
     """Whether two rows are one that nobody changed, wherever its file group is."""
     if one[0] != other[0]:
         return False
-    if one[1].get(COMMIT_SEQNO) is not None:
-        return all(one[1][n] == other[1][n] for n in (COMMIT_TIME, COMMIT_SEQNO))
-    return repr({**one[1], FILE_NAME: ""}) == repr({**other[1], FILE_NAME: ""})  # NaN is itself
+    # A merge of parts of a record, or one by the greater ordering value, may leave the times of an older record.
+    return all(_equal(value, other[1][name]) for name, value in one[1].items() if name != FILE_NAME)
+
+
+def _equal(one: object, other: object) -> bool:
+    if isinstance(one, pa.Scalar) or isinstance(other, pa.Scalar):  # which have no texts
+        return type(one) is type(other) and bool(one == other)
+    return repr(one) == repr(other)  # NaN is itself
 
 
 __all__ = ["KeyHistory", "key_history"]
