@@ -348,6 +348,9 @@ class Scan:
         dataset leaves row groups out by the statistics of all columns but those of floating-point numbers, which pass
         over NaN.  `read(filter=...)` leaves them out by these too.
 
+        To read it as a stream use `to_batches`: `scanner(...).to_reader()` keeps Python's lock while it begins, and may
+        wait for ever for a thread of Arrow's that needs it to open a file.
+
         Raises:
             UnsupportedError: rows that are not in the files as they are, such as those of log files.
         """
