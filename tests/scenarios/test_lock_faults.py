@@ -41,14 +41,16 @@ class Wired:
     """A lock provider whose server is behind a wire.
 
     Attributes:
-        server: None for one that other tests use too.
         says: what an error names.
+        port: of the server itself.
+        server: None for one that other tests use too.
         keeps: whether the server has its locks still after it was started again.
     """
 
     wire: CutWire
     options: dict[str, str]
     says: str
+    port: int
     server: LockServer | None = None
     keeps: bool = False
     faults: dict[str, Callable[[], object]] = field(default_factory=dict)
@@ -121,7 +123,12 @@ def wired(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     wire = CutWire(port)
     says = SAYS[kind.partition("-")[0]]
     yield Wired(
-        wire, options_of(kind, wire.port), says, server, keeps=kind in ("zookeeper", "metastore-on-disk")
+        wire,
+        options_of(kind, wire.port),
+        says,
+        port,
+        server,
+        keeps=kind in ("zookeeper", "metastore-on-disk"),
     )
     wire.close()
     dynamodb._client.cache_clear()
@@ -270,10 +277,8 @@ def test_two_holders_of_which_one_has_lost_its_server(tmp_path, wired, fault):
     if fault == "restart" and wired.says == "ZooKeeper":  # it comes back before its holder's session is over
         options |= {LOCK + "zookeeper.session_timeout_ms": "10000", LOCK + "num_retries": "15"}
     first = table_lock(tmp_path, options)
-    direct = {**options, **PATIENT}
-    if wired.server is not None:  # not over the wire
-        for key, value in direct.items():
-            direct[key] = value.replace(str(wired.wire.port), str(wired.server.port))
+    # Not over the wire.
+    direct = {k: v.replace(str(wired.wire.port), str(wired.port)) for k, v in {**options, **PATIENT}.items()}
     held = first.lock
     assert held.try_acquire()
     wired.faults[fault]()
