@@ -307,8 +307,10 @@ class Losing:
             self._next(during)
 
         def lost(tries, error):
-            again(tries, error)
-            self._next(between)
+            goes_on = again(tries, error)
+            if goes_on:
+                self._next(between)
+            return goes_on
 
         monkeypatch.setattr(Transaction, "inflight", announced)
         monkeypatch.setattr(Tries, "again", lost)

@@ -290,8 +290,7 @@ class _Turns:
 
     def _give(self, name: str, me: str | None = None) -> None:
         """Give the turn to an actor, and wait until it is that of `me` again."""
-        if self._over:
-            raise Stuck(self._over)
+        self.check()
         if name == self.turn:
             return
         self.switches.append((self.steps, name))
@@ -307,6 +306,13 @@ class _Turns:
             if steps == self.steps and not self._over:
                 self._end(f"{self.turn} has had the turn for {_STUCK_S:.0f} s")
             steps = self.steps
+        self.check()
+
+    def check(self) -> None:
+        """Check that all went on to their ends: an act may have taken `Stuck` for an error of its own lock.
+
+        Raises Stuck.
+        """
         if self._over:
             raise Stuck(self._over)
 
@@ -521,6 +527,7 @@ def _run(
         turns.clock.ahead = {}
         _simulated.pop(storage.uri, None)
         _holders.pop(storage.uri, None)
+    turns.check()
     for error in failed:
         raise error
     return done
