@@ -38,9 +38,11 @@ class Format(StrEnum):
 
 def rows_of(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
     """Rows as Python values with {} for empty maps, which Arrow gives as it does empty lists."""
-    from hudi_format.arrow.arrays import python_rows
+    import pyarrow as pa
 
-    nested = [f for f in rows.schema if f.type.num_fields]
+    from hudi_format.arrow.arrays import contains, python_rows
+
+    nested = [f for f in rows.schema if contains(f.type, pa.types.is_map)]
     found = python_rows(rows)
     for row in found:
         row.update({f.name: _with_maps(row[f.name], f.type) for f in nested})
