@@ -57,7 +57,7 @@ def read_attributes() -> frozenset[str]:
 def configurations() -> list[type]:
     """Classes with the parsed values of options: those in the room of options whose fields are bound to one."""
     found = []
-    for file in sorted(PACKAGES.glob("hudi-timeline/src/hudi_timeline/options/*_config.py")):
+    for file in sorted(PACKAGES.glob("hudi-timeline/src/hudi_timeline/options/*.py")):
         module = import_module(f"hudi_timeline.options.{file.stem}")
         classes = [
             c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__

@@ -1,18 +1,15 @@
-"""Compaction options of a call, parsed once, and those of files, which writes have too."""
+"""Compaction options of a call, parsed once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from hudi_format.errors import ConflictingOptionError, UnsupportedError
-from hudi_format.parquet.layout import ParquetConfig
-from hudi_index.bloom.key_observer import BloomSettings
 from hudi_timeline.options import file_options as file
 from hudi_timeline.options import service_options as service
 from hudi_timeline.options import table_options
-from hudi_timeline.options.config_key import given_value, given_values, value_of
+from hudi_timeline.options.config_key import given_value, value_of
 from hudi_timeline.options.registry import ParsedOptions, canonical
 
 BY_LOG_SIZE = "LogFileSizeBasedCompactionStrategy"
@@ -30,47 +27,7 @@ STRATEGIES = (
 
 
 @dataclass(frozen=True)
-class FileConfig:
-    """Options of the files that are written: base files, their bloom filters, log blocks.
-
-    Attributes:
-        codec_level: of zstd only.
-    """
-
-    codec: str = value_of(file.CODEC)
-    codec_level: int | None = None
-    row_group_bytes: int = value_of(file.PARQUET_BLOCK_BYTES)
-    page_bytes: int = value_of(file.PARQUET_PAGE_BYTES)
-    max_file_bytes: int = value_of(file.PARQUET_MAX_FILE_BYTES)
-    dictionary: bool = value_of(file.PARQUET_DICTIONARY)
-    log_block_format: str | None = given_value(file.LOG_BLOCK_FORMAT)
-    log_block_bytes: int = value_of(file.LOG_BLOCK_BYTES)
-    bloom_enabled: bool = value_of(file.BLOOM_ENABLED)
-    bloom_type: str = value_of(file.BLOOM_TYPE)
-    bloom_entries: int | None = given_value(file.BLOOM_ENTRIES)
-    bloom_fpp: float = value_of(file.BLOOM_FPP)
-    bloom_max_entries: int = value_of(file.BLOOM_MAX_ENTRIES)
-
-    @property
-    def parquet(self) -> ParquetConfig:
-        """Layout of new base files."""
-        return ParquetConfig(
-            codec=self.codec,
-            level=self.codec_level,
-            row_group_bytes=self.row_group_bytes,
-            page_bytes=self.page_bytes,
-            max_file_bytes=self.max_file_bytes,
-            dictionary=self.dictionary,
-        )
-
-    @property
-    def bloom(self) -> BloomSettings:
-        """Settings of their bloom filters, for where they have some."""
-        return BloomSettings.of(self.bloom_type, self.bloom_entries, self.bloom_fpp, self.bloom_max_entries)
-
-
-@dataclass(frozen=True)
-class CompactionConfig(FileConfig):
+class CompactionConfig(file.FileConfig):
     """Compaction options; the defaults are Apache Hudi's.
 
     Each field is the value of its option; what it means stands there.
@@ -113,14 +70,6 @@ class CompactionConfig(FileConfig):
         return tuple(name.removeprefix(service.STRATEGY_PACKAGE) for name in self.strategies)
 
 
-def given_file_values(config: type[FileConfig], parsed: Mapping[str, object]) -> dict[str, Any]:
-    """Values of `given_values`, with the level of zstd, which other codecs do not have."""
-    values = given_values(config, parsed)
-    if values.get("codec", file.CODEC.value) == "zstd":
-        values["codec_level"] = parsed.get(file.ZSTD_LEVEL)
-    return values
-
-
 def compaction_config(given: ParsedOptions) -> CompactionConfig:
     """Compaction options of a call.
 
@@ -129,7 +78,7 @@ def compaction_config(given: ParsedOptions) -> CompactionConfig:
         ConflictingOptionError: a pattern of partitions without the strategy that goes by it, or the other way round;
             compactions that are to be executed, and to be planned only.
     """
-    config = CompactionConfig(**given_file_values(CompactionConfig, given.parsed))
+    config = CompactionConfig(**file.given_file_values(CompactionConfig, given.parsed))
     for name, short in zip(config.strategies, config.strategy_names, strict=True):
         if short not in STRATEGIES:
             raise UnsupportedError(

@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
-from hudi_timeline.options.config_key import ConfigKey, Unsupported, other_than
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hudi_timeline.options.config_key import (
+    ConfigKey,
+    Unsupported,
+    given_value,
+    given_values,
+    other_than,
+    value_of,
+)
 from hudi_timeline.options.option_types import BOOLEAN, BYTES, FIELDS, STRIPPED, choice, number, whole
+
+if TYPE_CHECKING:
+    from hudi_format.parquet.layout import ParquetConfig
+    from hudi_index.bloom.key_observer import BloomSettings
 
 # The classes behind `hoodie.index.type`, which `hoodie.index.class` may name instead.
 INDEX_CLASSES = {
@@ -211,3 +226,55 @@ SMALL_GROUP_CANDIDATES = ConfigKey(
     "hoodie.merge.small.file.group.candidates.limit", whole(0, unit="file groups"), "1",
     doc="File groups of a partition that a write to a merge-on-read table rewrites to put new records into them."
 )
+
+
+@dataclass(frozen=True)
+class FileConfig:
+    """Options of the files that are written: base files, their bloom filters, log blocks.
+
+    Attributes:
+        codec_level: of zstd only.
+    """
+
+    codec: str = value_of(CODEC)
+    codec_level: int | None = None
+    row_group_bytes: int = value_of(PARQUET_BLOCK_BYTES)
+    page_bytes: int = value_of(PARQUET_PAGE_BYTES)
+    max_file_bytes: int = value_of(PARQUET_MAX_FILE_BYTES)
+    dictionary: bool = value_of(PARQUET_DICTIONARY)
+    log_block_format: str | None = given_value(LOG_BLOCK_FORMAT)
+    log_block_bytes: int = value_of(LOG_BLOCK_BYTES)
+    bloom_enabled: bool = value_of(BLOOM_ENABLED)
+    bloom_type: str = value_of(BLOOM_TYPE)
+    bloom_entries: int | None = given_value(BLOOM_ENTRIES)
+    bloom_fpp: float = value_of(BLOOM_FPP)
+    bloom_max_entries: int = value_of(BLOOM_MAX_ENTRIES)
+
+    @property
+    def parquet(self) -> ParquetConfig:
+        """Layout of new base files."""
+        from hudi_format.parquet.layout import ParquetConfig
+
+        return ParquetConfig(
+            codec=self.codec,
+            level=self.codec_level,
+            row_group_bytes=self.row_group_bytes,
+            page_bytes=self.page_bytes,
+            max_file_bytes=self.max_file_bytes,
+            dictionary=self.dictionary,
+        )
+
+    @property
+    def bloom(self) -> BloomSettings:
+        """Settings of their bloom filters, for where they have some."""
+        from hudi_index.bloom.key_observer import BloomSettings
+
+        return BloomSettings.of(self.bloom_type, self.bloom_entries, self.bloom_fpp, self.bloom_max_entries)
+
+
+def given_file_values(config: type[FileConfig], parsed: Mapping[str, object]) -> dict[str, Any]:
+    """Values of `given_values`, with the level of zstd, which other codecs do not have."""
+    values = given_values(config, parsed)
+    if values.get("codec", CODEC.value) == "zstd":
+        values["codec_level"] = parsed.get(ZSTD_LEVEL)
+    return values

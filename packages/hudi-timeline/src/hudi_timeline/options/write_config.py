@@ -12,7 +12,6 @@ from hudi_index.lookup import CUSTOM
 from hudi_timeline.options import file_options as file
 from hudi_timeline.options import table_options as table
 from hudi_timeline.options import write_options as write
-from hudi_timeline.options.compaction_config import FileConfig, given_file_values
 from hudi_timeline.options.config_key import WRITE, given_value, value_of
 from hudi_timeline.options.registry import ParsedOptions, canonical
 from hudi_timeline.options.service_config import (
@@ -39,7 +38,7 @@ def _frame_level(level: str) -> str:
 
 
 @dataclass(frozen=True)
-class WriteConfig(FileConfig):
+class WriteConfig(file.FileConfig):
     """Options of a write, as plain values that cross to executors.
 
     A field that is bound to an option has its parsed value; what it means stands with the option.  None means "not
@@ -159,7 +158,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteConfig:
     """
     given = canonical(options)
     refuse_effects(given, WRITE)
-    values = given_file_values(WriteConfig, given.parsed)
+    values = file.given_file_values(WriteConfig, given.parsed)
     operation = str(values.get("operation", write.OPERATION.value))
     prepped = operation.endswith(write.PREPPED)
     if prepped:
