@@ -1,25 +1,31 @@
 """Change data capture written: the changes of each commit, applied to the rows before it, give the rows after it.
 
-For every operation, in all logging modes, under several payloads, on both table types; and what a file of changes goes
-through with its table: cleanings, rollbacks, savepoints, restores, archival, verify.
+For every operation, in all logging modes, under several payloads, on both table types.
 """
 
 import datetime
-import random
-import warnings
 from collections import Counter
 from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from cdc_tables import (
+    ENABLED,
+    MODE,
+    QUIET,
+    SCHEMA,
+    Writes,
+    applied,
+    cdc_files,
+    changes,
+    counted,
+    make,
+    rows,
+    state,
+)
 from properties_edits import edit_properties
 
-from hudi_format.errors import (
-    ConflictingOptionError,
-    CorruptFileError,
-    InstantNotFoundError,
-    MissingFileError,
-)
+from hudi_format.errors import ConflictingOptionError, CorruptFileError
 from hudi_format.file_names import parse_base_file, parse_cdc_file
 from hudi_format.model import CDC_MODES
 from hudi_timeline import HudiTable
@@ -30,17 +36,6 @@ from hudi_timeline.writing.operation import execute
 from hudi_timeline.writing.workers.bucket_worker import write_bucket
 from hudi_timeline.writing.workers.tasks import TaskToken, as_written
 
-SCHEMA = pa.schema(
-    [
-        ("k", pa.string()),
-        ("p", pa.string()),
-        ("ts", pa.int64()),
-        ("v", pa.string()),
-        ("n", pa.struct([("x", pa.int32()), ("y", pa.list_(pa.string()))])),
-        ("_hoodie_is_deleted", pa.bool_()),
-    ]
-)
-ENABLED, MODE = "hoodie.table.cdc.enabled", "hoodie.table.cdc.supplemental.logging.mode"
 PAYLOAD = "hoodie.datasource.write.payload.class"
 PAYLOADS = {
     "latest": {PAYLOAD: "OverwriteWithLatestAvroPayload"},
@@ -51,49 +46,6 @@ PAYLOADS = {
     "partial": {PAYLOAD: "PartialUpdateAvroPayload"},
     "expressions": {"hudi.merge": '{"v": "max"}'},
 }
-QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
-
-
-def rows(*given):
-    made = [{"k": k, "p": p, "ts": ts, "v": v, **more} for k, p, ts, v, more in given]
-    return pa.Table.from_pylist([{"_hoodie_is_deleted": False, **r} for r in made], schema=SCHEMA)
-
-
-def make(path, mode="DATA_BEFORE_AFTER", *, table_type="COPY_ON_WRITE", **options):
-    given = {ENABLED: "true", MODE: mode, **options} if mode else options
-    return HudiTable.create(
-        path, SCHEMA, name="t", table_type=table_type, record_keys=["k"], partition_fields=["p"],
-        ordering_fields=["ts"], options=given,
-    )  # fmt: skip
-
-
-def counted(values):
-    return Counter(repr(v) for v in values)
-
-
-def state(table):
-    found = table.read(columns=SCHEMA.names).to_arrow()
-    return counted(found.to_pylist())
-
-
-def changes(table, begin, end=None):
-    return table.read_changes(begin, end, images="struct").to_arrow().to_pylist()
-
-
-def applied(before, found):
-    """The state after changes, each of which must fit the state before it."""
-    after = before.copy()
-    for change in found:
-        kind, old, new = change["op"], change["before"], change["after"]
-        assert (old is None, new is None) == {"i": (True, False), "u": (False, False), "d": (False, True)}[
-            kind
-        ]
-        if old is not None:
-            assert after[repr(old)] > 0, change
-            after[repr(old)] -= 1
-        if new is not None:
-            after[repr(new)] += 1
-    return +after
 
 
 def check_files(table, result):
@@ -110,53 +62,6 @@ def check_files(table, result):
                 base.file_id, base.instant, base.write_token,
             )  # fmt: skip
             assert table._storage.info(path).size == size
-
-
-class Writes:
-    """Random writes to a table of few keys."""
-
-    def __init__(self, table, seed, options):
-        self.table, self.random, self.options = table, random.Random(seed), options
-        self.fresh = 0
-
-    def row(self, *, key, deletes=0.0):
-        r = self.random
-        more = {"n": None if r.random() < 0.3 else {"x": r.randrange(9), "y": [str(r.randrange(9)), ""]}}
-        if r.random() < deletes:
-            more["_hoodie_is_deleted"] = True
-        v = None if r.random() < 0.3 else str(r.randrange(1000))
-        # The partition follows from the key: an index within partitions takes a key in two of them for two records.
-        return key, "ab"[len(key) % 2 ^ int(key[1:]) % 2], r.randrange(10), v, more
-
-    def some(self, **how):
-        """Rows of known and new keys; of each key one, because the shortest mode logs no more than keys."""
-        keys = self.random.sample(range(8), self.random.randrange(1, 6))
-        return rows(*(self.row(key=f"k{n}", **how) for n in keys))
-
-    def new(self):
-        self.fresh += 3
-        return rows(*(self.row(key=f"k{100 + self.fresh + n}") for n in range(3)))
-
-    def step(self):
-        t, o = self.table, self.options
-        act = self.random.choice(
-            [
-                lambda: t.upsert(self.some(), options=o),
-                lambda: t.upsert(self.some(deletes=0.5), options=o),
-                lambda: t.upsert(self.some(deletes=1), options=o),
-                lambda: t.insert(self.new(), options=o),
-                lambda: t.insert(
-                    self.new(), options={**o, "hoodie.merge.allow.duplicate.on.inserts": "false"}
-                ),
-                lambda: t.delete(self.some(), options=QUIET),
-                lambda: t.delete("ts > 6", options=QUIET),
-                lambda: t.insert_overwrite(self.new(), options=o),
-                lambda: t.insert_overwrite_table(self.some(), options=o),
-                lambda: t.delete_partitions(["a"], options=QUIET),
-                lambda: t.bulk_insert(self.new(), options=o),
-            ]
-        )
-        return act()
 
 
 def payload_of_write(options):
@@ -470,140 +375,3 @@ def test_a_stored_mode_that_there_is_not_is_damage(tmp_path):
     edit_properties(tmp_path / "t", "=DATA_BEFORE_AFTER", "=EVERYTHING")
     with pytest.raises(CorruptFileError, match="EVERYTHING"):
         HudiTable.open(tmp_path / "t")
-
-
-# --- what becomes of the files ---------------------------------------------------------------------------
-
-
-def cdc_files(table):
-    folders = ("a", "b")
-    return sorted(f"{p}/{e.name}" for p in folders for e in table._storage.list(p) if e.name.endswith(".cdc"))
-
-
-def rewritten(table, times=3):
-    table.insert(rows(("k1", "a", 1, "1", {}), ("k2", "b", 1, "2", {})), options=QUIET)
-    for n in range(times):
-        table.upsert(rows(("k1", "a", 2 + n, str(n), {})), options=QUIET)
-    return [i.time for i in table.timeline.completed_writes()]
-
-
-def test_cleanings_take_files_of_changes_with_their_slices(tmp_path):
-    table = make(tmp_path / "t")
-    rewritten(table)
-    assert len(cdc_files(table)) == 3
-    table.clean(options={"hoodie.cleaner.commits.retained": "1"})
-    left = [parse_base_file("a", e.name) for e in table._storage.list("a")]
-    instants = {f.instant for f in left if f is not None}
-    assert {parse_cdc_file("a", f.rpartition("/")[2]).instant for f in cdc_files(table)} <= instants
-    assert 1 <= len(cdc_files(table)) < 3
-    assert table.verify() == []
-
-
-def test_rollbacks_and_restores_take_files_of_changes_back(tmp_path):
-    table = make(tmp_path / "t")
-    instants = rewritten(table)
-    table.rollback(instants[-1])
-    assert len(cdc_files(table)) == 2
-    table.savepoint(instants[1])
-    table.restore(instants[1])
-    assert [f for f in cdc_files(table) if instants[1] not in f] == []
-    assert len(cdc_files(table)) == 1
-    assert table.verify() == []
-    before = state(table)
-    table.upsert(rows(("k1", "a", 9, "again", {})), options=QUIET)
-    assert applied(before, changes(table, instants[1])) == state(table)
-
-
-def test_savepoints_keep_files_of_changes(tmp_path):
-    table = make(tmp_path / "t")
-    instants = rewritten(table)
-    table.savepoint(instants[1])
-    table.clean(options={"hoodie.cleaner.commits.retained": "1"})
-    assert [f for f in cdc_files(table) if instants[1] in f] != []
-    assert table.verify() == []
-
-
-def test_a_lost_or_cut_file_of_changes_is_found(tmp_path):
-    table = make(tmp_path / "t")
-    rewritten(table)
-    first, second = cdc_files(table)[:2]
-    (tmp_path / "t" / first).unlink()
-    path = tmp_path / "t" / second
-    path.write_bytes(path.read_bytes()[:-9])
-    assert {f.path for f in table.verify()} == {first, second}
-
-
-@pytest.mark.sampled(6, values=False)
-@pytest.mark.parametrize("mode", CDC_MODES)
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_changes_are_whole_beside_cleaning_archival_and_compaction_or_are_refused(tmp_path, mode, table_type):
-    """Each range gives all of its changes, or an error, or the warning that the oldest are archived."""
-    few = {
-        "hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.cleaner.commits.retained": "2",
-        "hoodie.compact.inline.max.delta.commits": "3",
-    }  # fmt: skip
-    table = make(tmp_path / "t", mode, table_type=table_type)
-    states = [("000", state(table))]
-    writes = Writes(table, f"{mode}{table_type}", few)
-    told = refused = 0
-    for step in range(14):
-        result = getattr(table, "insert" if not step else "upsert")(writes.some(), options=few)
-        states.append((result.instant, state(table)))
-        for begin, before in states[-7:-1]:
-            try:
-                with warnings.catch_warnings():
-                    warnings.filterwarnings("error", message="the result holds no changes of instants before")
-                    found = changes(table, begin)
-            except (InstantNotFoundError, MissingFileError, UserWarning):
-                refused += 1
-                continue
-            assert applied(before, found) == states[-1][1], (step, begin)
-            told += 1
-    assert told > 14
-    assert refused
-    times = {i.time for i in table.timeline.completed_writes()}
-    assert states[1][0] not in times  # archived
-    assert table.verify(deep=True) == []
-
-
-CLEANED = {
-    "hoodie.clean.automatic": "false", "hoodie.cleaner.commits.retained": "1", "hoodie.archive.automatic": "false",
-    "hoodie.compact.inline": "false", "hoodie.parquet.small.file.limit": "0",
-}  # fmt: skip
-
-
-# An archival leaves the newest compaction, which here wrote the slice.
-@pytest.mark.parametrize(
-    ("table_type", "archived"),
-    [("COPY_ON_WRITE", False), ("COPY_ON_WRITE", True), ("MERGE_ON_READ", False)],
-    ids=["active", "archived", "compacted"],
-)
-@pytest.mark.parametrize("logged", [False, True], ids=["found by files", "logged"])
-def test_a_replacement_whose_slice_was_cleaned_is_not_told_by_an_older_one(
-    tmp_path, table_type, logged, archived
-):
-    """A savepoint kept the older one, whose rows are not those that went."""
-    made = make(tmp_path / "t", "DATA_BEFORE_AFTER" if logged else None, table_type=table_type)
-    made.upsert(rows(("a", "x", 1, "old", {}), ("b", "x", 1, "old", {})), options=CLEANED)
-    kept = made.savepoint()
-    if table_type == "MERGE_ON_READ":
-        made.upsert(rows(("a", "x", 2, "log", {})), options=CLEANED)
-        assert made.compact(options=CLEANED).executed
-    else:
-        made.upsert(rows(("a", "x", 2, "new", {})), options=CLEANED)
-    before = state(made)
-    begin = max(made.history()["instant"].to_pylist())
-    replaced = made.insert_overwrite(rows(("c", "x", 3, "c", {})), options=CLEANED).instant
-    assert counted(c["before"] for c in changes(made, begin, replaced) if c["op"] == "d") == before
-    for n in range(4, 8):
-        made.upsert(rows((f"{n}", "y", n, "y", {})), options=CLEANED)
-    assert made.clean(options=CLEANED).deleted
-    assert [f.name for f in (tmp_path / "t" / "x").glob(f"*_{kept}.parquet")], "what is kept is there"
-    if archived:
-        made.delete_savepoint(kept)
-        keep = {**CLEANED, "hoodie.keep.min.commits": "5", "hoodie.keep.max.commits": "6"}
-        made.archive(options=keep)
-        assert made.timeline.completed_writes()[0].time == replaced
-    with pytest.raises(MissingFileError):
-        changes(made, begin, replaced)
-    assert [c["op"] for c in changes(made, replaced)] == ["i"] * 4
