@@ -45,6 +45,14 @@ def test_an_error_of_apache_hudi_arrives_and_the_process_lives_on(apache, tmp_pa
     assert apache.sql("select 1 as a").to_pylist() == [{"a": 1}]
 
 
+@pytest.mark.in_ci
+def test_a_relative_path_is_one_of_the_caller(apache, apache_table, monkeypatch):
+    path = apache_table[0]
+    monkeypatch.chdir(path.parent)
+    assert apache.read(path.name).equals(apache.read(path.as_uri()))
+    assert apache.timeline(path.name) == apache.timeline(path)
+
+
 @pytest.mark.slow
 def test_one_that_gives_no_answer_is_ended_and_says_so(monkeypatch):
     with OursOnSpark() as running:

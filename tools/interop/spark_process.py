@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -173,6 +174,10 @@ class SparkProcess:
         self._process.wait(60)
 
     def _ask(self, command: str, **arguments: object) -> Any:
+        # The process has a working directory of its own.
+        for name in {"path", "checkpoint", "out"} & set(arguments):
+            if not re.match(r"\w+:", str(arguments[name])):
+                arguments[name] = str(Path(str(arguments[name])).absolute())
         # Also where the caller is in another thread than a test's own, which no time limit of pytest ends.
         hung = threading.Event()
 
