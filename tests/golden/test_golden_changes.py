@@ -26,6 +26,8 @@ UNLOGGED = golden(
     "mor_compacted_then_logs", "mor_rollback", "mor_pending_compaction", "bucket_simple_mor",
     "bucket_consistent_mor", "payload_DefaultHoodieRecordPayload", "soft_and_flagged_deletes",
 )  # fmt: skip
+# Their first commits wrote log files that several of them share, named by their slice.
+UPGRADED = [*golden("v8", "upgraded_from_6", "upgraded_payload_AWSDms"), *golden("v9", "upgraded_from_6")]
 
 
 def replaced_at(table):
@@ -63,7 +65,7 @@ def applied(feed, key):
 
 
 @pytest.mark.req("IN-13", "IN-16")
-@pytest.mark.parametrize("table", [*TABLES, *UNLOGGED], ids=str)
+@pytest.mark.parametrize("table", [*TABLES, *UNLOGGED, *UPGRADED], ids=str)
 @pytest.mark.sampled(8)
 def test_changes_in_their_order_build_the_snapshot(opened, table):
     """Every change once and with its true images, logged or told by comparing files."""
@@ -73,6 +75,36 @@ def test_changes_in_their_order_build_the_snapshot(opened, table):
     rows = feed.column("after").type
     want = pa.table([snapshot.column(f.name) for f in rows], schema=pa.schema(list(rows))).to_pylist()
     assert applied(feed, key) == {r[key]: r for r in want}
+
+
+@pytest.mark.parametrize("table", UPGRADED, ids=str)
+def test_commits_to_which_an_upgrade_gave_one_time_of_completion_change_what_they_changed(tmp_path, table):
+    """It takes times of modification, which some stores keep in seconds."""
+    path = table.unpack(tmp_path)
+    feed = HudiTable.open(str(path)).read_changes("000", images="struct").to_arrow()
+    writes = HudiTable.open(str(path)).timeline.completed_writes()
+    tied = [i for i in writes if i.completion <= writes[3].completion]
+    for instant in tied:
+        (path / instant.path).rename(path / instant.path.replace(instant.completion, tied[-1].completion))
+    read = HudiTable.open(str(path))
+    assert {i.completion for i in read.timeline.completed_writes()} == {
+        i.completion for i in writes if i not in tied[:-1]
+    }
+    assert read.read_changes("000", images="struct").to_arrow().equals(feed)
+
+
+@pytest.mark.parametrize("table", UPGRADED, ids=str)
+def test_a_key_has_the_history_that_the_feed_tells(opened, table):
+    read, key = opened(table), table.meta["key_fields"]
+    keys = read.read(columns=["_hoodie_record_key"]).to_arrow().column(0)
+    history = read.key_history(keys).changes.to_pylist()
+    feed = read.read_changes("000", images="struct").to_arrow().to_pylist()
+    told = Counter((h["change"], str(h["before"]), str(h["after"])) for h in history)
+    assert told == Counter(
+        (c["op"], str(c["before"]), str(c["after"]))
+        for c in feed
+        if (c["after"] or c["before"])[key] in set(keys.to_pylist())
+    )
 
 
 @pytest.mark.req("TM-01")

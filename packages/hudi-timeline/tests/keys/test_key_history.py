@@ -132,6 +132,24 @@ def test_rows_of_archived_commits_are_told_by_their_meta_columns(tmp_path):
     assert (newest["change"], newest["before"]["v"], newest["after"]["v"]) == ("u", "a6", "a7")
 
 
+def test_rows_before_a_commit_are_those_before_it_in_a_log_that_later_ones_share(tmp_path):
+    table = make(tmp_path / "t", "mor")
+    for n in range(1, 8):
+        table.upsert([row("a", "x", n, str(n))], options=QUIET)
+    few = {
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "4",
+        "hoodie.cleaner.commits.retained": "2",
+    }
+    table.archive(options={**QUIET, **few})
+    first, *others = table.key_history(["a"]).changes.to_pylist()
+    assert first["change"] is None
+    assert len(others) == len(table.timeline.completed_writes()) == 5
+    for before, change in zip([first, *others], others, strict=False):
+        assert (change["change"], change["before"]) == ("u", before["after"])
+        assert [change["after"]] == at(table, change["instant"], "a")
+
+
 def test_a_key_that_changes_its_partition_is_one_change(tmp_path):
     options = {"hoodie.index.type": "GLOBAL_BLOOM", "hoodie.bloom.index.update.partition.path": "true"}
     table = make(tmp_path / "t", "cow")

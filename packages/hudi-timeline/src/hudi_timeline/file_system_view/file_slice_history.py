@@ -58,17 +58,31 @@ class FileHistory:
         bases, self._logs = files_by_group(listing, counts)
         self._bases = {group: {b.instant: b for b in own} for group, own in bases.items()}
 
-    def before(self, group: Group, instant: str) -> FileSlice | None:
+    def before(self, group: Group, instant: str, begun: str = "") -> FileSlice | None:
         """Newest slice of a group before an instant; None where there is none.
 
         Before means that it was begun earlier, and its log files may hold blocks of later instants; from table
         version 8 on that all of it was completed earlier.
+
+        Args:
+            begun: as of `slice_named`, for a commit that wrote before the table came to version 8.
         """
-        time_of = self._builder.time_of
-        at = time_of(instant)
-        bases = {i: b for i, b in self._bases.get(group, {}).items() if time_of(i) < at}
-        logs = [f for f in self._logs.get(group, ()) if time_of(f.instant) < at]
-        return self._builder.newest(group, bases, logs)
+        bases, logs = self._bases.get(group, {}), self._logs.get(group, ())
+        if begun:
+            bases = {i: b for i, b in bases.items() if i <= begun}
+            return self._builder.newest(group, bases, [f for f in logs if f.instant <= begun])
+        # An upgrade takes times of modification for those of completion, of which several may be the same.
+        at = self._at(instant)
+        bases = {i: b for i, b in bases.items() if self._at(i) < at}
+        return self._builder.newest(group, bases, [f for f in logs if self._at(f.instant) < at])
+
+    def _at(self, instant: str) -> tuple[str, str]:
+        return self._builder.time_of(instant), instant
+
+    def shared(self, one: FileSlice) -> bool:
+        """Whether a log file of a slice may have blocks of other commits than the one in its name."""
+        ranges = ((f, self.committed.get(f.path)) for f in one.log_files)
+        return any(not of or any(r.instant != f.instant for r in of) for f, of in ranges)
 
     def replaced(self, group: Group, instant: str) -> FileSlice | None:
         """Slice of a group that an instant replaced; None where it is not there any more.
@@ -82,7 +96,7 @@ class FileHistory:
         found = self.before(group, instant)
         if found is None:
             return None
-        at = self._builder.time_of(instant)
+        at = self._at(instant)
         written = [w for w in self._written.get(group, ()) if w[0] < at]
         first = self._snapshot.timeline.first_active
         if not written and found.base_instant < first:
@@ -102,24 +116,23 @@ class FileHistory:
         """
         if not self._snapshot.config.version.names_logs_by_own_instant:
             return ""
-        at = self._builder.time_of(instant)
-        written = [w for w in self._written.get(group, ()) if w[0] < at]
+        written = [w for w in self._written.get(group, ()) if w[0] < self._at(instant)]
         began, base = max((w[1:] for w in written), default=("", ""))
         have = None if found is None else found.base_file
         if began and (have is None or have.instant < began):
             return base
         there = {f.name for f in found.log_files} if found is not None else set()
-        logs = (name for time, base_of, name in written if not base_of and time >= began)
+        logs = (name for (time, _), base_of, name in written if not base_of and time >= began)
         return next((n for n in logs if n not in there and parse_log_file(group[0], n) is not None), "")
 
     @cached_property
     def _written(self) -> dict[Group, list[_Write]]:
         """What active commits wrote to each group."""
-        instants, time_of = self._snapshot.instants, self._builder.time_of
+        instants = self._snapshot.instants
         out: dict[Group, list[_Write]] = {}
         for instant, commit in zip(instants, self._snapshot.commits.files(instants), strict=True):
             for partition, file_id, path, _, _ in commit.files:
-                out.setdefault((partition, file_id), []).append(_write(time_of(instant.time), path))
+                out.setdefault((partition, file_id), []).append(_write(self._at(instant.time), path))
         return out
 
     @cached_property
@@ -138,18 +151,41 @@ class FileHistory:
                 continue
             for stat in did.stats:
                 if stat.path:
-                    out.setdefault((stat.partition, stat.file_id), []).append(_write(instant.time, stat.path))
+                    out.setdefault((stat.partition, stat.file_id), []).append(
+                        _write((instant.time, instant.time), stat.path)
+                    )
         return out
 
 
-_Write: TypeAlias = tuple[str, str, str]
-"""When a file was written; the instant of a base file, or ""; its name."""
+_Write: TypeAlias = tuple[tuple[str, str], str, str]
+"""When a file was completed, and its commit; the instant of a base file, or ""; its name."""
 
 
-def _write(time: str, path: str) -> _Write:
+def _write(at: tuple[str, str], path: str) -> _Write:
     name = path.rpartition("/")[2]
     base = parse_base_file("", name)
-    return time, "" if base is None else base.instant, name
+    return at, "" if base is None else base.instant, name
+
+
+def slice_named(instant: str, paths: Iterable[str]) -> str:
+    """Instant in the names of a commit's log files, where it is that of their slice.
+
+    It is so up to table version 6.  Such a file holds blocks of several commits, so that what was there before one of
+    them is told by blocks.
+
+    Args:
+        paths: of the files that the commit wrote to a file group.
+
+    Returns:
+        "" where they have the commit's own instant, or are no log files.
+    """
+    logs = (parse_log_file("", path.rpartition("/")[2]) for path in paths)
+    return next((f.instant for f in logs if f is not None and f.instant != instant), "")
+
+
+def latest_before(instant: str) -> str:
+    """The latest instant before a commit: the largest smaller one of the same length."""
+    return f"{int(instant) - 1:0{len(instant)}d}"
 
 
 def _named(snapshot: TableSnapshot) -> Collection[str]:
@@ -222,4 +258,4 @@ def file_groups(
     return groups, open_partitions
 
 
-__all__ = ["FileHistory"]
+__all__ = ["FileHistory", "latest_before", "slice_named"]

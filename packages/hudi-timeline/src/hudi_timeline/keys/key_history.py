@@ -26,7 +26,7 @@ from hudi_format.storage.protocol import Storage
 from hudi_index.bloom.footer_index import BloomIndex
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.base_files import Group
-from hudi_timeline.file_system_view.file_slice_history import FileHistory
+from hudi_timeline.file_system_view.file_slice_history import FileHistory, latest_before, slice_named
 from hudi_timeline.file_system_view.file_slices import newest_slices_of, pending_compactions
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, is_base_file, open_snapshot
 from hudi_timeline.file_system_view.table_schema import with_history
@@ -176,16 +176,16 @@ class _Telling:
         """Rows of a group before a commit; None where they are not known."""
         if group in self.states:
             return self.states[group]
-        slice_ = (self._history.replaced if stats is None else self._history.before)(group, time)
+        begun = slice_named(time, [p for p, _ in stats or ()])
+        slice_ = self._history.before(group, time, begun) if stats else self._history.replaced(group, time)
         expected = {p for _, p in stats or ()}
         if stats is not None and expected == {"null"}:
             return {}
         if slice_ is None:
             return None
-        begun = {slice_.base_instant, self._pending.get(group)}
-        if stats is not None and not expected & begun:
+        if stats is not None and not expected & {slice_.base_instant, self._pending.get(group)}:
             return None  # an older one than the commit stood on
-        rows = self._rows(slice_, None)
+        rows = self._rows(slice_, latest_before(time))
         self._known(group[0], rows, slice_)
         return rows
 
@@ -193,7 +193,7 @@ class _Telling:
         slice_ = self._newest.get(group) if following is None else self._history.before(group, following)
         if slice_ is None:
             return {}
-        return self._rows(slice_, time if slice_.log_files else None)
+        return self._rows(slice_, time)
 
     def _never_touched(self) -> None:
         """Rows of groups that no active commit touched."""
@@ -246,7 +246,7 @@ class _Telling:
         """Rows of a slice with the keys.
 
         Args:
-            until: blocks of later commits do not count; None where there are none.
+            until: blocks of later commits do not count; None for all.  Log files of one commit each are chosen before.
         """
         storage, snapshot = self.snapshot.storage, self.snapshot
         base = one.base_file
@@ -255,7 +255,7 @@ class _Telling:
         footer = base.path if base is not None and told_by_footer and base.path.endswith(".parquet") else ""
         if footer and not may_hold(storage, footer, self._index):
             return {}
-        at = snapshot if until is None else replace(snapshot, as_of=until)
+        at = replace(snapshot, as_of=until) if until and self._history.shared(one) else snapshot
         merge = merge_of(at, self.merge, logs=self._logs)
         by_key = None if merge.key_spec else pc.field(RECORD_KEY).isin(self.wanted)
         committed: Mapping[str, tuple[CommittedRange, ...]] = self._history.committed

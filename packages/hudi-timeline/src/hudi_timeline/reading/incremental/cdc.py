@@ -21,7 +21,7 @@ from hudi_format.file_names import parse_base_file, parse_cdc_file, parse_log_fi
 from hudi_format.file_slice.bootstrap import INSTANT as SKELETONS
 from hudi_format.model import BaseFile, FileSlice, LogFile, WriteStat, join_path
 from hudi_timeline.file_system_view.base_files import CommittedBaseFile, Group, check_size, missing_file
-from hudi_timeline.file_system_view.file_slice_history import FileHistory
+from hudi_timeline.file_system_view.file_slice_history import FileHistory, latest_before, slice_named
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.read_config import ReadConfig
 from hudi_timeline.options.read_options import ERROR, FULL_SCAN, ON_MISSING, SKIP
@@ -118,7 +118,7 @@ class ChangesSource(RangeSource):
             if (
                 not snapshot.config.version.names_logs_by_own_instant
             ):  # their files hold blocks of several commits
-                latest = _previous(instant.time)
+                latest = latest_before(instant.time)
                 found = [replace(u, before_latest=latest) for u in found]
             units += found
         files = (f for u in units for f, _ in u.told_by())
@@ -169,11 +169,6 @@ class ChangesSource(RangeSource):
                         yield FileDecision(
                             skipped, False, f"{metadata.operation} at {instant.time} changes no rows"
                         )
-
-
-def _previous(instant: str) -> str:
-    """The largest smaller instant time of the same length."""
-    return f"{int(instant) - 1:0{len(instant)}d}"
 
 
 def _deletes_first(units: Iterable[ChangeUnit], metadata: CommitMetadata) -> list[ChangeUnit]:
@@ -236,7 +231,15 @@ def _of_group(
         stat = next(s for s in stats if parse_log_file(group[0], s.path.rpartition("/")[2]) is not None)
         before = _before(history, group, instant, stat, uri)
         told = _slice_logs(history, FileSlice(*group, logs[0].instant, None, tuple(logs)))
-        yield ChangeUnit(RECORDS, instant.time, *group, before=_slice_logs(history, before), records=told)
+        latest = latest_before(instant.time) if slice_named(instant.time, [stat.path]) else ""
+        yield ChangeUnit(
+            RECORDS,
+            instant.time,
+            *group,
+            before=_slice_logs(history, before),
+            records=told,
+            before_latest=latest,
+        )
 
 
 def _of_base_file(
@@ -295,11 +298,13 @@ def _before(
         MissingFileError: it is not there any more.
     """
     place = join_path(*group)
-    found = (history.replaced if stat is None else history.before)(group, instant.time)
     if stat is None:
-        if found is None:
+        replaced = history.replaced(group, instant.time)
+        if replaced is None:
             raise _gone(CommittedBaseFile(place, 0, instant.time), uri)
-        return found
+        return replaced
+    begun = slice_named(instant.time, [stat.path])
+    found = history.before(group, instant.time, begun)
     none = {"null", instant.time, *history.compactions}
     previous = "" if stat.prev_commit in none else stat.prev_commit
     base = stat.extra.get("baseFile")
@@ -315,7 +320,7 @@ def _before(
         for name in names:
             if name != mine and not str(name).endswith(".cdc") and name not in there:
                 raise _gone(CommittedBaseFile(join_path(group[0], str(name)), 0, instant.time), uri)
-    lost = history.lost(group, instant.time, found)
+    lost = "" if begun else history.lost(group, instant.time, found)
     if lost:
         raise _gone(CommittedBaseFile(join_path(group[0], lost), 0, instant.time), uri)
     return found
