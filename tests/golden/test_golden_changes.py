@@ -236,6 +236,31 @@ def test_the_history_of_a_key_has_changes_that_leave_the_commit_time(opened, nam
     assert state == {row.pop("_hoodie_record_key"): row for row in rows.to_pylist()}
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "v8/archived_overlapping",
+        "v9/archived_overlapping",
+        "cleaned_v8/consistent_hashing_cleaned",
+        "v6/cow_cleaned",
+        "v6/drop_partition_columns",
+        "v6/mor_drop_partition_columns",
+    ],
+)
+def test_every_row_has_a_history_whatever_is_archived_or_cleaned(opened, name):
+    """Of file groups without base files too, whose commits name themselves as those before them, and with the values
+    that only paths have."""
+    (table,) = golden(*name.split("/"))
+    read = opened(table)
+    rows = read.read(columns=["_hoodie_record_key", *read.schema.names]).to_arrow()
+    last = {}
+    for change in read.key_history(rows.column(0)).changes.to_pylist():
+        if change["change"]:
+            assert last.get(change["key"], change["before"]) == change["before"]
+        last[change["key"]] = change["after"]
+    assert last == {row.pop("_hoodie_record_key"): row for row in rows.to_pylist()}
+
+
 def test_a_begin_whose_files_were_cleaned_is_an_error(opened):
     (table,) = golden("v6", "cow_archived")
     with pytest.raises(MissingFileError) as e:

@@ -28,6 +28,7 @@ from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slice_history import FileHistory, latest_before, slice_named
 from hudi_timeline.file_system_view.file_slices import newest_slices_of, pending_compactions
+from hudi_timeline.file_system_view.partition_values import FROM_PATH, partition_columns, path_values
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, is_base_file, open_snapshot
 from hudi_timeline.file_system_view.table_schema import with_history
 from hudi_timeline.keys.keyed_slices import Writers, merge_of
@@ -117,6 +118,13 @@ class _Telling:
         merge_of(snapshot, self.merge, logs=logs)  # what cannot be told is refused before anything is read
         self._logs, self._writers = logs, Writers(snapshot)
         self._schema = merged_schema(config, snapshot.schema)
+        columns = (
+            partition_columns(config, snapshot.schema, from_path=True)
+            if config.drop_partition_columns
+            else ()
+        )
+        self._columns, typed = columns, {(f.name, f.type) for f in self._schema}
+        self._dropped = [c.name for c in columns if c.source == FROM_PATH and (c.name, c.type) in typed]
         self._index = BloomIndex(self.wanted) if len(self.wanted) else None
         listed = [p for p in snapshot.listing().files if self.partitions is None or p in self.partitions]
         self._history = FileHistory(snapshot, listed, logs=logs)
@@ -128,7 +136,7 @@ class _Telling:
         if self._index is not None:
             for number, (instant, after) in enumerate(zip_longest(instants, instants[1:])):
                 self._commit(number, instant, after.time if after else None)
-            self._never_touched()
+            self._left()
         return KeyHistory(self._table(), self._complete_from([i.time for i in instants]))
 
     def _complete_from(self, instants: Sequence[str]) -> str | None:
@@ -183,7 +191,10 @@ class _Telling:
             return {}
         if slice_ is None:
             return None
-        if stats is not None and not expected & {slice_.base_instant, self._pending.get(group)}:
+        if expected == {time}:  # from table version 8 on: the slice has log files only
+            if self._history.lost(group, time, slice_):
+                return None
+        elif stats is not None and not expected & {slice_.base_instant, self._pending.get(group)}:
             return None  # an older one than the commit stood on
         rows = self._rows(slice_, latest_before(time))
         self._known(group[0], rows, slice_)
@@ -195,10 +206,10 @@ class _Telling:
             return {}
         return self._rows(slice_, time)
 
-    def _never_touched(self) -> None:
-        """Rows of groups that no active commit touched."""
+    def _left(self) -> None:
+        """Rows of groups that no active commit touched, or whose rows after the last one that did are not known."""
         for group, one in sorted(self._newest.items()):
-            if group not in self.states:
+            if self.states.get(group) is None:
                 self._known(group[0], self._rows(one, None), one)
 
     def _known(self, partition: str, rows: Rows, one: FileSlice) -> None:
@@ -259,13 +270,19 @@ class _Telling:
         merge = merge_of(at, self.merge, logs=self._logs)
         by_key = None if merge.key_spec else pc.field(RECORD_KEY).isin(self.wanted)
         committed: Mapping[str, tuple[CommittedRange, ...]] = self._history.committed
+        told = (
+            path_values([one.partition], self._columns, uri=storage.uri).table
+            if self._dropped
+            else pa.table({})
+        )
+        dropped = dict(*told.select(self._dropped).to_pylist())
         out: Rows = {}
         for batch in read_file_slice(storage, one, merge, self._schema, filter=by_key, committed=committed):
             rows = pa.Table.from_batches([batch])
             keys = merge.keys(rows).cast(pa.string())
             there = pc.is_in(keys, self.wanted)
             for key, row in zip(keys.filter(there).to_pylist(), _plain(rows.filter(there)), strict=True):
-                out.setdefault(key, []).append(row)
+                out.setdefault(key, []).append({**row, **dropped})
         return out
 
     def _table(self) -> pa.Table:
