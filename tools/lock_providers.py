@@ -15,8 +15,9 @@ import pyarrow as pa
 from hudi_format import open_storage
 from hudi_timeline.concurrency.locks.hive_metastore import HiveMetastoreLock
 from hudi_timeline.concurrency.locks.provider import Lock, TableLock
-from hudi_timeline.concurrency.locks.select import DYNAMODB, HIVE_METASTORE, ZOOKEEPER, lock_of
+from hudi_timeline.concurrency.locks.select import lock_of
 from hudi_timeline.options.transaction_config import parse_transaction_options
+from hudi_timeline.options.transaction_options import DYNAMODB, HIVE_METASTORE, ZOOKEEPER
 from s3_server import KEY, REGION, SECRET
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])

@@ -27,7 +27,9 @@ from functools import cache
 from typing import NamedTuple
 
 from hudi_timeline.testing import preemptions, shrunk
-from hudi_timeline.testing.workload import BY_KEYS, OPTIONS, TABLES, Case, acts_on, drawn
+from hudi_timeline.testing.acts import acts_on
+from hudi_timeline.testing.workload import BY_KEYS, OPTIONS, Case, drawn
+from hudi_timeline.testing.workload_table import TABLES
 
 # At a time: seeds, and pairs, each of which is some 20 interleavings.
 BLOCK, PAIRS = 50, 4

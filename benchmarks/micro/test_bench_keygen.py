@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hudi_format.keygen.record_keys import KeySpec, partition_paths, record_keys
+from hudi_format.keygen.key_generator import KeySpec
+from hudi_format.keygen.record_keys import partition_paths, record_keys
 
 ROWS = int(os.environ.get("HUDI_BENCH_ROWS", 2_000_000))
 PARTITIONS = 8

@@ -10,9 +10,10 @@ import pytest
 from hudi_format.errors import WriteConflictError
 from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
-from hudi_timeline.concurrency.locks.select import ZOOKEEPER, lock_of
+from hudi_timeline.concurrency.locks.select import lock_of
 from hudi_timeline.concurrency.precedence import Precedence
 from hudi_timeline.options.transaction_config import parse_transaction_options
+from hudi_timeline.options.transaction_options import ZOOKEEPER
 from hudi_timeline.transaction.transaction import Transaction
 from interop.spark_process import SparkProcessError
 from lock_servers import LockServer

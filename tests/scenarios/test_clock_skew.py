@@ -24,7 +24,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_timeline import HudiTable
-from hudi_timeline.concurrency.locks.select import FILE_SYSTEM, STORAGE
+from hudi_timeline.options.transaction_options import FILE_SYSTEM, STORAGE
 from s3_server import S3Server
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])

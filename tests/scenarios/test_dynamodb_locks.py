@@ -15,8 +15,8 @@ from hudi_timeline import HudiTable
 from hudi_timeline.concurrency.locks import dynamodb as dynamodb_lock
 from hudi_timeline.concurrency.locks.dynamodb import DynamoDBLock
 from hudi_timeline.concurrency.locks.provider import TableLock
-from hudi_timeline.concurrency.locks.select import DYNAMODB_IMPLICIT
 from hudi_timeline.options.transaction_config import parse_transaction_options
+from hudi_timeline.options.transaction_options import DYNAMODB_IMPLICIT
 from lock_providers import LOCK, SCHEMA, Provider, dynamodb, in_thread, lock_on, table_lock
 from s3_server import KEY, REGION, SECRET
 

@@ -21,8 +21,9 @@ from hudi_format.storage.open import open_storage
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency.locks import dynamodb, hive_metastore
 from hudi_timeline.concurrency.locks.provider import InProcessLock, Lock, TableLock
-from hudi_timeline.concurrency.locks.select import DYNAMODB, HIVE_METASTORE, ZOOKEEPER, lock_of
+from hudi_timeline.concurrency.locks.select import lock_of
 from hudi_timeline.options.transaction_config import parse_transaction_options
+from hudi_timeline.options.transaction_options import DYNAMODB, HIVE_METASTORE, ZOOKEEPER
 from hudi_timeline.transaction import late_publication
 from hudi_timeline.transaction.transaction import Transaction
 from lock_servers import LockServer

@@ -15,8 +15,8 @@ import pytest
 from hudi_format.errors import HudiError, LockError
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency.locks.provider import InProcessLock, TableLock
-from hudi_timeline.concurrency.locks.select import ZOOKEEPER_IMPLICIT
 from hudi_timeline.concurrency.locks.thrift_client import ThriftClient, ThriftError
+from hudi_timeline.options.transaction_options import ZOOKEEPER_IMPLICIT
 from hudi_timeline.transaction.transaction import Transaction
 from lock_providers import (
     LOCK,

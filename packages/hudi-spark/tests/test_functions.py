@@ -8,8 +8,9 @@ import pytest
 from pyspark.sql import functions as F
 
 from hudi_format.errors import CorruptFileError, OptionError, RecordKeyError
+from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.ordered_keys import with_time_prefix
-from hudi_format.keygen.record_keys import KeySpec, partition_paths, record_keys
+from hudi_format.keygen.record_keys import partition_paths, record_keys
 from hudi_index.bloom.filter import BloomFilter
 from hudi_index.hashing.java import bucket_ids
 from hudi_index.hashing.java import java_hash as java_hash_of

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
-    from functools import cached_property  # noqa: TID251
+    from functools import cached_property as cached_property  # noqa: TID251
 else:
 
     class cached_property:
@@ -126,5 +126,3 @@ def _begin() -> None:
 
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(before=_finish_imports, after_in_child=_begin)
-
-__all__ = ["Owned", "ProcessLock", "cached_property"]

@@ -19,8 +19,10 @@ from hudi_format.errors import (
     RecordKeyError,
     SchemaError,
 )
+from hudi_format.keygen.java_text import to_text
+from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.partition_path import HIVE_DEFAULT, segment, split_values
-from hudi_format.keygen.record_keys import KeySpec, partition_paths, record_keys, to_text
+from hudi_format.keygen.record_keys import partition_paths, record_keys
 
 DATA = Path(__file__).parent.parent / "data"
 

@@ -5,10 +5,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hudi_format.merge.folding import STORED, Folding, folded_alone, inserted_alone
+from hudi_format.merge.folding import Folding, folded_alone, inserted_alone
 from hudi_format.merge.payloads import payload_rule
 from hudi_format.merge.record_merger import DATA, DATA_DELETED
-from hudi_format.merge.user_merger import custom_rule, merge_text
+from hudi_format.merge.user_merger import STORED, custom_rule, merge_text
 
 HOOKED = custom_rule(
     merge_text(

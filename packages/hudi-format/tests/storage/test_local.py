@@ -11,7 +11,8 @@ import pytest
 from hudi_format.errors import ConcurrentWriterError, StorageError
 from hudi_format.storage import local
 from hudi_format.storage.local import LocalStorage
-from hudi_format.storage.open import FsspecStorage, open_storage
+from hudi_format.storage.open import open_storage
+from hudi_format.storage.remote import FsspecStorage
 
 
 @pytest.fixture(params=["local", "memory"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hudi_format.errors import OptionError, UnsupportedError
-from hudi_format.storage.open import FsspecStorage, normalised_path, open_storage
+from hudi_format.storage.open import normalised_path, open_storage
+from hudi_format.storage.remote import FsspecStorage
 
 
 @pytest.mark.parametrize(

@@ -244,13 +244,3 @@ class ConsistentBucketIndex(PartitionedBucketIndex[HashingMetadata]):
             remedy="read the table and write its rows to a new one (mode overwrite, or another path), or replace the "
             "rows of the partition with insert_overwrite.",
         )  # fmt: skip
-
-
-__all__ = [
-    "GREATEST",
-    "INITIAL_INSTANT",
-    "ConsistentBucketIndex",
-    "HashingMetadata",
-    "HashingNode",
-    "middle_of",
-]

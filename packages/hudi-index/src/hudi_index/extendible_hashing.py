@@ -250,6 +250,3 @@ class ExtendibleBucketIndex(PartitionedBucketIndex[HashingDirectory]):
             remedy="`hudi verify` says which keys are at a wrong place; replace the rows of the partition with "
             "insert_overwrite.",
         )  # fmt: skip
-
-
-__all__ = ["DEEPEST", "DirectoryBucket", "ExtendibleBucketIndex", "HashingDirectory"]

@@ -96,6 +96,3 @@ def _before(keys: pa.Array, bounds: pa.Array, *, equal: bool) -> np.ndarray:
     out = np.empty(len(bounds), dtype=np.int64)
     out[number] = counts[is_bound]
     return out
-
-
-__all__ = ["KeysInRanges", "keys_in_ranges"]

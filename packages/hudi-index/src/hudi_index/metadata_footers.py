@@ -87,6 +87,3 @@ class OpenedFooters:
                     {BLOOM_FILTER: memoryview(found.text), **({BLOOM_TYPE: code} if len(code) else {})}
                 )
         return None
-
-
-__all__ = ["MetadataFooters", "OpenedFooters", "Told"]

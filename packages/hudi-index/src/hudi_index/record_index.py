@@ -354,20 +354,3 @@ def _key_share(storage: Storage, file: BaseFile) -> float | None:
 def shards_by_task(count: int, tasks: int) -> Sequence[int]:
     """Number of a task for each shard, so that neighbours go to one."""
     return [n * max(1, min(tasks, count)) // max(1, count) for n in range(count)]
-
-
-__all__ = [
-    "UNREADABLE",
-    "Group",
-    "KeyLocator",
-    "Located",
-    "OpenedRecordIndex",
-    "Places",
-    "RecordIndex",
-    "files_are_cheaper",
-    "index_seconds",
-    "located",
-    "located_by",
-    "places_of",
-    "shards_by_task",
-]

@@ -26,7 +26,8 @@ from pyspark.sql import functions as F
 
 from hudi_format.errors import CorruptFileError, OptionError
 from hudi_format.keygen.java_text import to_text
-from hudi_format.keygen.record_keys import KeySpec, absent, partition_paths, record_keys
+from hudi_format.keygen.key_generator import KeySpec
+from hudi_format.keygen.record_keys import absent, partition_paths, record_keys
 from hudi_index.bloom.filter import BloomFilter, parse_filter
 from hudi_index.hashing.java import bucket_ids
 from hudi_index.hashing.java import java_hash as _java_hash

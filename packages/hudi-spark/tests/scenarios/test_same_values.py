@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from typed_values import KINDS
 
-from hudi_format.keygen.record_keys import KeySpec, partition_paths, record_keys
+from hudi_format.keygen.key_generator import KeySpec
+from hudi_format.keygen.record_keys import partition_paths, record_keys
 from hudi_format.merge.key_index import precombine
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY
 from hudi_spark.writing import key_columns

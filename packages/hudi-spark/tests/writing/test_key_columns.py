@@ -12,8 +12,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hudi_format.errors import RecordKeyError, SchemaError
+from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.partition_path import ESCAPED_CHARS
-from hudi_format.keygen.record_keys import KeySpec, partition_paths, record_keys
+from hudi_format.keygen.record_keys import partition_paths, record_keys
 from hudi_format.keygen.timestamp_based import BOTH_ZONES, OUTPUT, TYPE, UNIT, TimeSpec
 from hudi_spark.types import to_arrow_schema, to_spark_schema
 from hudi_spark.writing import key_columns

@@ -10,7 +10,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from hudi_format.errors import ConflictingOptionError, NotAHudiTableError
-from hudi_format.storage.open import open_storage, without_hadoop_options
+from hudi_format.storage.hadoop_options import without_hadoop_options
+from hudi_format.storage.open import open_storage
 from hudi_timeline import table_config
 from hudi_timeline.options.registry import main_name, text_of
 from hudi_timeline.options.table_options import RECORD_KEY, TABLE_NAME
@@ -133,6 +134,3 @@ def scan_hudi(
         uri, as_of=as_of, meta_columns=meta_columns, options=options, storage_options=storage_options
     )
     return found.to_polars_lazy()
-
-
-__all__ = ["read_hudi", "scan_hudi", "write_hudi"]

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_format.storage.open import Storage, open_storage, without_hadoop_options
+from hudi_format.storage.hadoop_options import without_hadoop_options
+from hudi_format.storage.open import open_storage
+from hudi_format.storage.protocol import Storage
 from hudi_timeline import feature_gate
 from hudi_timeline.file_system_view.outlived_snapshot import looks_again
 from hudi_timeline.file_system_view.snapshot import CommitCache, load_both, open_snapshot

@@ -8,7 +8,7 @@ from hudi_format.errors import ConcurrentWriterError, StorageError
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency.own_files import complete_own, create_if_absent, create_own
 from hudi_timeline.testing import DOUBLE, FAIL, Fault, Faults, MemoryStorage
-from hudi_timeline.testing.workload import INITIAL, SAVED, made_table, rows_of
+from hudi_timeline.testing.workload_table import INITIAL, SAVED, made_table, rows_of
 
 MOR, COW = "MERGE_ON_READ", "COPY_ON_WRITE"
 COMPACT = {"hoodie.compact.inline.max.delta.commits": "1"}

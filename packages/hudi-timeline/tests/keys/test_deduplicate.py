@@ -9,7 +9,8 @@ from made_tables import MadeTable, at, file_id
 from hudi_format.errors import InvalidOptionError, UnknownPartitionError, UnsupportedError
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable
-from hudi_timeline.keys.deduplicate import DedupeType, deduplicate
+from hudi_timeline.keys.deduplicate import deduplicate
+from hudi_timeline.options.service_options import DedupeType
 from hudi_timeline.services.table_service import ServiceContext
 
 

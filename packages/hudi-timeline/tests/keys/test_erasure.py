@@ -9,7 +9,7 @@ from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable, metadata_config
 from hudi_timeline.keys import erasure
 from hudi_timeline.keys.key_traces import TracedKeys
-from hudi_timeline.testing.workload import made_table
+from hudi_timeline.testing.workload_table import made_table
 
 KEY = "erase-me-0815"
 OPTIONS = {"hoodie.parquet.compression.codec": "uncompressed", **QUIET}

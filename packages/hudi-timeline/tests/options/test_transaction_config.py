@@ -5,8 +5,8 @@ import pytest
 from hudi_format.errors import (
     InvalidOptionError,
 )
-from hudi_timeline.concurrency.locks.select import FILE_SYSTEM
 from hudi_timeline.options.transaction_config import TransactionConfig, parse_transaction_options
+from hudi_timeline.options.transaction_options import FILE_SYSTEM
 
 
 def test_options_are_read_with_apache_hudis_names_and_defaults():

@@ -29,7 +29,8 @@ from hudi_format.errors import ConflictingOptionError, CorruptFileError
 from hudi_format.file_names import parse_base_file, parse_cdc_file
 from hudi_format.model import CDC_MODES
 from hudi_timeline import HudiTable
-from hudi_timeline.keys.deduplicate import DedupeType, deduplicate
+from hudi_timeline.keys.deduplicate import deduplicate
+from hudi_timeline.options.service_options import DedupeType
 from hudi_timeline.services.table_service import ServiceContext
 from hudi_timeline.writing.local_engine import LocalEngine
 from hudi_timeline.writing.operation import execute

@@ -10,7 +10,8 @@ from hudi_timeline.services import cleaning
 from hudi_timeline.services.compaction import compaction_executor, log_compaction, plan_execution
 from hudi_timeline.services.compaction.slice_tasks import run_on_threads
 from hudi_timeline.testing import CRASH, Fault, Faults, MemoryStorage
-from hudi_timeline.testing.workload import INITIAL, OPTIONS, SAVED, made_table, rows_of
+from hudi_timeline.testing.workload import OPTIONS
+from hudi_timeline.testing.workload_table import INITIAL, SAVED, made_table, rows_of
 from hudi_timeline.timeline.instant import (
     CLEAN,
     COMMIT,

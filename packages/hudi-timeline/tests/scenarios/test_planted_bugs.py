@@ -10,7 +10,7 @@ import pytest
 from mutations import PLANTED, taken_for_dead
 
 from hudi_timeline.testing import Violation, shrunk
-from hudi_timeline.testing.workload import made_table
+from hudi_timeline.testing.workload_table import made_table
 
 KINDS = {"lock": 3, "order": 3, "fence": 3, "rename": 3, "retry": 4, "re-check": 9}
 SOUND = int(os.environ.get("HUDI_SIMULATED_SEEDS", "2"))

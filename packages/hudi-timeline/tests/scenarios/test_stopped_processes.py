@@ -17,7 +17,7 @@ from hudi_format.errors import (
     StorageError,
 )
 from hudi_timeline.testing import CHANGES, STALL, Act, Case, Fault
-from hudi_timeline.testing.workload import SAVED
+from hudi_timeline.testing.workload_table import SAVED
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 STEP = 1 if os.environ.get("HUDI_SOAK") else 3  # of the calls, how many until the next is the one to stop at

@@ -10,16 +10,10 @@ from hudi_format.storage.local import LocalStorage
 from hudi_timeline import table_config
 from hudi_timeline.inspector import Inspector
 from hudi_timeline.reading.time_travel import earliest_retained
-from hudi_timeline.timeline.active_timeline import (
-    Timeline,
-    is_clustering,
-    latest_schema,
-    load_timeline,
-    read_commit,
-)
+from hudi_timeline.timeline.active_timeline import Timeline, is_clustering, latest_schema, load_timeline
 from hudi_timeline.timeline.avro_files import parse
 from hudi_timeline.timeline.commit_files import read_commit_files
-from hudi_timeline.timeline.commit_metadata import parse_commit
+from hudi_timeline.timeline.commit_metadata import parse_commit, read_commit
 from hudi_timeline.timeline.instant import parse_instant_file
 
 FOLDER = ".hoodie/timeline"

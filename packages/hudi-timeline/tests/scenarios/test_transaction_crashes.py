@@ -16,7 +16,8 @@ from hudi_timeline import metadata_config, table_config
 from hudi_timeline.concurrency import heartbeat, markers
 from hudi_timeline.options.transaction_config import TransactionConfig
 from hudi_timeline.testing import CHANGES, CRASH, Fault, Faults
-from hudi_timeline.timeline.active_timeline import load_timeline, read_commit
+from hudi_timeline.timeline.active_timeline import load_timeline
+from hudi_timeline.timeline.commit_metadata import read_commit
 from hudi_timeline.transaction import transaction
 from hudi_timeline.transaction.transaction import begin_transaction
 

@@ -10,8 +10,9 @@ import pytest
 from hudi_format.errors import LockError
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.concurrency import heartbeat
-from hudi_timeline.concurrency.locks.select import FILE_SYSTEM, IN_PROCESS, lock_of
+from hudi_timeline.concurrency.locks.select import lock_of
 from hudi_timeline.options.transaction_config import parse_transaction_options
+from hudi_timeline.options.transaction_options import FILE_SYSTEM, IN_PROCESS
 from hudi_timeline.transaction.transaction import LOCK_NOTE, begin_transaction
 
 PROVIDER = "hoodie.write.lock.provider"

@@ -17,7 +17,7 @@ from hudi_timeline.concurrency import markers
 from hudi_timeline.services import cleaning
 from hudi_timeline.testing import CRASH, Fault, Faults
 from hudi_timeline.testing.interleavings import OPTIONS
-from hudi_timeline.testing.workload import INITIAL, SAVED, made_table, rows_of
+from hudi_timeline.testing.workload_table import INITIAL, SAVED, made_table, rows_of
 from hudi_timeline.timeline.instant import ROLLBACK, next_instant
 
 

@@ -11,7 +11,8 @@ from hudi_format.errors import HudiError
 from hudi_format.schema.avro import from_avro, to_avro
 from hudi_timeline import HudiTable, table_config
 from hudi_timeline.options.transaction_config import TransactionConfig
-from hudi_timeline.timeline.active_timeline import load_timeline, read_commit
+from hudi_timeline.timeline.active_timeline import load_timeline
+from hudi_timeline.timeline.commit_metadata import read_commit
 from hudi_timeline.transaction.retries import Tries
 from hudi_timeline.transaction.transaction import Transaction, begin_transaction
 from hudi_timeline.writing import operation

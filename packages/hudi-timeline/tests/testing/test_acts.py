@@ -6,7 +6,9 @@ import pytest
 
 from hudi_timeline import HudiTable
 from hudi_timeline.testing import acts
-from hudi_timeline.testing.workload import ACTS, OPTIONS, TABLES, Case, acts_on
+from hudi_timeline.testing.acts import ACTS, acts_on
+from hudi_timeline.testing.workload import OPTIONS, Case
+from hudi_timeline.testing.workload_table import TABLES
 
 # Public methods of a table that change it and are no acts, each with the reason.
 NO_ACTS = {

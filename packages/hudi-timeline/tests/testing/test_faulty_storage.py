@@ -8,7 +8,8 @@ import pytest
 
 from hudi_format.errors import StorageError
 from hudi_format.storage.local import LocalStorage
-from hudi_format.storage.open import FsspecStorage, open_beside, open_storage
+from hudi_format.storage.open import open_beside, open_storage
+from hudi_format.storage.remote import FsspecStorage
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.testing import (

@@ -7,9 +7,11 @@ import re
 import pytest
 
 from hudi_timeline.testing import MemoryStorage, drawn, preemptions
+from hudi_timeline.testing.acts import acts_on
 from hudi_timeline.testing.interleavings import CLOCK, LOCK, Step
 from hudi_timeline.testing.preemptions import first_meeting
-from hudi_timeline.testing.workload import TABLES, Case, acts_on, rows_of
+from hudi_timeline.testing.workload import Case
+from hudi_timeline.testing.workload_table import TABLES, rows_of
 
 
 def left_by(outcome):

@@ -10,7 +10,8 @@ import pytest
 
 from hudi_timeline.testing import MemoryStorage, drawn
 from hudi_timeline.testing.simulated_time import BEGIN_S, SimulatedTime, current_time
-from hudi_timeline.testing.workload import Case, made_table
+from hudi_timeline.testing.workload import Case
+from hudi_timeline.testing.workload_table import made_table
 from hudi_timeline.timeline import instant_generator
 from hudi_timeline.transaction import retries
 

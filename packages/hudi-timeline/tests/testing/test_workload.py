@@ -22,19 +22,10 @@ from hudi_timeline.testing import (
     check,
     workload,
 )
+from hudi_timeline.testing.acts import ACTS, acts_on
 from hudi_timeline.testing.faulty_storage import CHANGES
-from hudi_timeline.testing.workload import (
-    ACTS,
-    BY_KEYS,
-    INITIAL,
-    OPTIONS,
-    TABLES,
-    Case,
-    acts_on,
-    drawn,
-    made_table,
-    rows_of,
-)
+from hudi_timeline.testing.workload import BY_KEYS, OPTIONS, Case, drawn
+from hudi_timeline.testing.workload_table import INITIAL, TABLES, made_table, rows_of
 
 # Of what the session `simulation` tries 100,000, and `simulation_smoke` some in CI.
 DRAWN = 80 if os.environ.get("HUDI_SOAK") else 30

@@ -10,15 +10,9 @@ from hudi_format.errors import CorruptFileError, MissingFileError, UnsupportedEr
 from hudi_format.model import OverwrittenInstants, WriteStat
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import HudiTable, table_config
-from hudi_timeline.timeline.active_timeline import (
-    Timeline,
-    is_clustering,
-    latest_schema,
-    load_timeline,
-    read_commit,
-)
+from hudi_timeline.timeline.active_timeline import Timeline, is_clustering, latest_schema, load_timeline
 from hudi_timeline.timeline.avro_files import render
-from hudi_timeline.timeline.commit_metadata import CommitMetadata
+from hudi_timeline.timeline.commit_metadata import CommitMetadata, read_commit
 from hudi_timeline.timeline.instant import Instant, parse_instant_file
 
 

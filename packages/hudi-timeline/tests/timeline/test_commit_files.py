@@ -10,8 +10,9 @@ from hudi_format.errors import CorruptFileError, MissingFileError
 from hudi_format.storage.local import LocalStorage
 from hudi_timeline import table_config
 from hudi_timeline.file_system_view.snapshot import CommitCache
-from hudi_timeline.timeline.active_timeline import load_timeline, read_commit
+from hudi_timeline.timeline.active_timeline import load_timeline
 from hudi_timeline.timeline.commit_files import CommitFiles, read_commit_files
+from hudi_timeline.timeline.commit_metadata import read_commit
 from hudi_timeline.timeline.instant import Instant
 
 T = "20260101000000000"

@@ -22,10 +22,10 @@ from hudi_format.storage.open import open_storage
 from hudi_timeline import table_config
 from hudi_timeline.concurrency import heartbeat, markers, precedence
 from hudi_timeline.concurrency.locks.local import LocalLock
-from hudi_timeline.concurrency.locks.select import FILE_SYSTEM
 from hudi_timeline.options.transaction_config import LockConfig, TransactionConfig, parse_transaction_options
+from hudi_timeline.options.transaction_options import FILE_SYSTEM
 from hudi_timeline.timeline import avro_files
-from hudi_timeline.timeline.active_timeline import read_commit
+from hudi_timeline.timeline.commit_metadata import read_commit
 from hudi_timeline.timeline.instant import next_instant
 from hudi_timeline.transaction.transaction import begin_transaction
 

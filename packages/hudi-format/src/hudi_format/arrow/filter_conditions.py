@@ -112,6 +112,3 @@ def paired(join: Callable[[E, E], E], parts: Sequence[E]) -> E:
         pairs = [join(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = [*pairs, *parts[2 * len(pairs) :]]
     return parts[0]
-
-
-__all__ = ["ArrowConditions", "Conditions", "FilterColumn", "paired"]

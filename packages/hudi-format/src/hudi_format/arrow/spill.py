@@ -327,23 +327,3 @@ def gathered(rows: pa.Table, at: np.ndarray, limit: MemoryLimit) -> Iterator[pa.
     step = window_rows(rows, limit)
     for start in range(0, len(at), step):
         yield pick(rows, at[start : start + step])
-
-
-__all__ = [
-    "DEFAULT_BYTES",
-    "STREAM_BYTES",
-    "MemoryLimit",
-    "SpillFile",
-    "gather",
-    "gathered",
-    "in_pieces",
-    "is_large",
-    "joined",
-    "keep",
-    "keep_if_large",
-    "pick",
-    "rows_in",
-    "split",
-    "window_rows",
-    "windows",
-]

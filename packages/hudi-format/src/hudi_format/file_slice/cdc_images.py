@@ -165,6 +165,3 @@ def logged_keys(
                 keys = merge.keys(pa.Table.from_batches([batch]))
                 found.append(one_array(keys).cast(pa.string()))
     return pc.unique(pa.chunked_array(found, pa.string()))
-
-
-__all__ = ["image_texts", "logged_keys"]

@@ -194,6 +194,3 @@ def as_stored(rows: pa.Table, spec: FileSpec) -> pa.Table:
     ]
     data = [rows.column(f.name) for f in spec.schema]
     return pa.table([*columns, *data], names=[*META_COLUMNS, *spec.schema.names])
-
-
-__all__ = ["SliceCompaction", "as_stored", "compact_slice", "merged_parts"]

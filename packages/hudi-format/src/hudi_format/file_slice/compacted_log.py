@@ -230,6 +230,3 @@ def _stat(
         upsert_time_ms=int(upsert * 1000),
         extra={**counts.totals(found.log_files), **stat.extra},
     )
-
-
-__all__ = ["LogCompaction", "compact_log", "count_blocks", "refuse_merge"]

@@ -99,6 +99,3 @@ def divide_slices(
         )
         for number, size in sizes.items()
     ]
-
-
-__all__ = ["Route", "divide_slices"]

@@ -94,6 +94,3 @@ def _identical(before: pa.ChunkedArray, after: pa.ChunkedArray) -> bool:
 
 def _as(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     return pa.chunked_array([c.view(kind) for c in column.chunks], kind)
-
-
-__all__ = ["KeptGroups", "same_columns"]

@@ -147,6 +147,3 @@ def _places(keys: pa.ChunkedArray, wanted: pa.Array) -> Rows:
         else pc.is_in(keys.cast(wanted.type), wanted)
     )
     return np.asarray(pc.indices_nonzero(mask), np.int64)
-
-
-__all__ = ["KeyedFile", "WantedKeys", "open_keyed"]

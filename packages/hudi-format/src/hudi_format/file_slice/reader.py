@@ -24,7 +24,8 @@ from hudi_format.errors import HudiError, MissingColumnError
 from hudi_format.file_slice.base_file import open_other
 from hudi_format.file_slice.base_rows import BATCH_ROWS, BaseFileRead, BaseFileReader, over_base
 from hudi_format.file_slice.slice_entries import SliceEntries, open_log
-from hudi_format.keygen.record_keys import KeySpec, nested_column, record_keys
+from hudi_format.keygen.key_generator import KeySpec
+from hudi_format.keygen.record_keys import nested_column, record_keys
 from hudi_format.log.corruption import CommittedRange
 from hudi_format.log.scanner import BlockScope
 from hudi_format.merge import record_merger
@@ -572,14 +573,3 @@ def _passing(rows: pa.Table, filter: pc.Expression) -> pa.Table:
         if "FieldRef" not in str(e):
             raise
         raise MissingColumnError(f"the filter names a missing column: {e}") from None
-
-
-__all__ = [
-    "LogRecords",
-    "MergedPart",
-    "SliceMerge",
-    "merged_by_group",
-    "merged_rows",
-    "read_file_slice",
-    "stored_rows",
-]

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from hudi_format.arrow.arrays import one_array
 from hudi_format.file_slice.reader import SliceMerge, read_file_slice
-from hudi_format.keygen.record_keys import to_text
+from hudi_format.keygen.java_text import to_text
 from hudi_format.log.corruption import CommittedRange
 from hudi_format.merge.key_index import KeyIndex
 from hudi_format.model import FileSlice
@@ -123,6 +123,3 @@ def _versions(rows: pa.Table) -> pa.LargeStringArray:
     """One text of sequence number and key; null where either is."""
     number, key = (to_text(rows.column(n)).cast(pa.large_string()) for n in (COMMIT_SEQNO, RECORD_KEY))
     return pc.binary_join_element_wise(number, key, pa.scalar("\0", pa.large_string()))
-
-
-__all__ = ["LoggedSlices"]

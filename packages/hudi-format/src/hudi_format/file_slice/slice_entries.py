@@ -205,6 +205,3 @@ class SliceEntries:
             out = record_merger.merged_column(out, values, places)
             known[rows] = True
         return out, known
-
-
-__all__ = ["SliceEntries", "compares", "open_log"]

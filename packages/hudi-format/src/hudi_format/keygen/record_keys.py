@@ -19,7 +19,6 @@ from hudi_format.errors import MissingColumnError, PartitionPathError, RecordKey
 from hudi_format.keygen.java_text import to_text
 from hudi_format.keygen.key_generator import KEY_OPTION, PARTITION_OPTION, SIMPLE, TIMESTAMP, KeySpec, listed
 from hudi_format.keygen.partition_path import (
-    HIVE_DEFAULT,
     check_safe,
     check_told,
     null_text_error,
@@ -251,9 +250,3 @@ def _column(batch: Batch, path: str, what: str, option: str) -> pa.Array:
         option=option,
         column=path,
     )
-
-
-__all__ = [
-    "HIVE_DEFAULT", "KeySpec", "absent", "made_up_keys", "nested_column", "partition_paths", "record_keys", "to_text",
-    "with_instant",
-]  # fmt: skip

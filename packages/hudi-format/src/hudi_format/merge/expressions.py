@@ -176,6 +176,3 @@ def combine_column(name: str, old: pa.Array, new: pa.Array, newer: pa.Array | No
         newer: per pair, whether the later record's ordering value is not smaller; None without one.
     """
     return EXPRESSIONS[name].combine(old, new, newer)
-
-
-__all__ = ["EXPRESSIONS", "NAMES", "Expression", "check_expression", "combine_column", "needs_ordering"]

@@ -15,7 +15,7 @@ from hudi_format.merge import record_merger
 from hudi_format.merge.key_index import KeyIndex
 from hudi_format.merge.log_entries import Entries
 from hudi_format.merge.payloads import MergeRule
-from hudi_format.merge.user_merger import STORED, Chains, custom_of
+from hudi_format.merge.user_merger import Chains, custom_of
 from hudi_format.schema.meta_fields import RECORD_KEY
 
 
@@ -85,6 +85,3 @@ def inserted_alone(
         return rows
     made = merge.inserted(rows, one_array(rows.column(RECORD_KEY)), ordering)
     return made.rows if made.deleted is None else made.rows.filter(pc.invert(made.deleted))
-
-
-__all__ = ["STORED", "Folding", "folded_alone", "inserted_alone"]

@@ -151,6 +151,3 @@ def _refuse_null_ordering(ordering: pa.Array | pa.ChunkedArray, keys: pa.Array) 
 def _slots(rows: int) -> np.ndarray:
     """An empty hash table for `rows` keys: a power of two, at most half full."""
     return np.zeros(1 << max(2 * rows - 1, 1).bit_length(), dtype=np.uint64)
-
-
-__all__ = ["KeyIndex", "key_groups", "precombine"]

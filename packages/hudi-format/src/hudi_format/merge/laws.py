@@ -466,18 +466,3 @@ def _shrunk(trial: _Trial, law: str, test: _Test, case: list[_Versions]) -> list
                         case, version, progress = tried, tried[place], True
                         break
     return case
-
-
-__all__ = [
-    "ASSOCIATIVE",
-    "COMMUTATIVE",
-    "IDEMPOTENT",
-    "LAWS",
-    "TIES",
-    "LawReport",
-    "LawViolation",
-    "check_laws",
-    "made_up",
-    "shown",
-    "simpler",
-]

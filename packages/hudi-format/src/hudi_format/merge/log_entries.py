@@ -97,6 +97,3 @@ class Resolver(Protocol):
             unseen: per key, whether it is asked for.
         """
         ...
-
-
-__all__ = ["Entries", "Patches", "Resolved", "Resolver"]

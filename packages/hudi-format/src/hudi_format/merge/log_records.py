@@ -264,6 +264,3 @@ def _all_there(keys: Keys) -> Keys:
             remedy=CorruptFileError.usual_remedy,
         )
     return keys
-
-
-__all__ = ["MergeCounts", "OnePerKey", "Records", "joined"]

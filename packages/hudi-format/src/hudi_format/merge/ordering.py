@@ -356,6 +356,3 @@ def null_is_zero(column: pa.Array | pa.ChunkedArray | None) -> pa.Array | pa.Chu
     if column is None or not column.null_count or not pa.types.is_int32(column.type):
         return column
     return pc.fill_null(column, 0)
-
-
-__all__ = ["check_comparable", "of_column", "of_several", "same_class", "widened"]

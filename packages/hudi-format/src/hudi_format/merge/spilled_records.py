@@ -272,6 +272,3 @@ def _ranges(starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
     total = int(ends[-1]) if len(ends) else 0
     out: np.ndarray = np.arange(total) + np.repeat(starts - (ends - counts), counts)
     return out
-
-
-__all__ = ["SpilledRecords"]

@@ -514,22 +514,3 @@ class Chains:
         at = np.where(alive, at, 0) if size else at
         table = pa.concat_tables(pool)
         return (table.take(pa.array(at)) if size else entries.rows.slice(0, 0)), alive
-
-
-__all__ = [
-    "MERGE",
-    "PAYLOAD",
-    "STORED",
-    "Chains",
-    "CustomMerge",
-    "InsertFunction",
-    "MergeContext",
-    "MergeFunction",
-    "Merged",
-    "among_stored",
-    "custom_of",
-    "custom_rule",
-    "load_function",
-    "merge_text",
-    "parse_merge",
-]

@@ -60,6 +60,3 @@ def _arrow_alone(footer: memoryview) -> bytes:
             both = (ARROW_SCHEMA, bytes(footer[at : at + length]))
             found.append(b"".join(bytes([1 << 4 | BINARY]) + text(t) for t in both) + b"\0")
     return structs(found)
-
-
-__all__ = ["without_float_bounds"]

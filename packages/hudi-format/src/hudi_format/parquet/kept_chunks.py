@@ -305,6 +305,3 @@ def _row_group(
             (7, I16, integer(min(number, 0x7FFF))),
         ]
     )
-
-
-__all__ = ["Chunk", "ChunkFile", "Group", "StoredChunks", "chunks_of_file", "kept_groups", "path_of"]

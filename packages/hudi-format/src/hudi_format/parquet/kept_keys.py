@@ -69,6 +69,3 @@ class KeptKeys:
 
 
 KEPT = KeptKeys()
-
-
-__all__ = ["KEPT", "KeptKeys"]

@@ -516,6 +516,3 @@ def _read(read: ReadAt, ranges: Iterable[tuple[int, int]], gap: int) -> dict[tup
         stop = max(stop, at + length) if len(together) > 1 else at + length
     flush()
     return out
-
-
-__all__ = ["PagedFile", "Rows", "gap_of", "places_in", "rows_at"]

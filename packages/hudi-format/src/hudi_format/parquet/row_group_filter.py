@@ -186,6 +186,3 @@ def _range(chunk: ColumnChunk, stored: pa.DataType, wanted: pa.DataType) -> list
 
 def _numeric(kind: pa.DataType) -> bool:
     return bool(pa.types.is_signed_integer(kind) or pa.types.is_floating(kind))
-
-
-__all__ = ["RowGroupFilter", "all_of", "equals", "matching_row_groups", "may_match", "within"]

@@ -175,6 +175,3 @@ def _zstd_size(data: memoryview) -> int:
     if len(data) < begin + length:
         raise ValueError("a frame header that is cut off")
     return int.from_bytes(data[begin : begin + length], "little") + (256 if length == 2 else 0)
-
-
-__all__ = ["ReadAt", "read_texts"]

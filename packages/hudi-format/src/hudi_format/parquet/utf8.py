@@ -113,6 +113,3 @@ def _check(array: pa.Array, kind: pa.DataType, path: str, before: int | None) ->
             raise ValueError(f"a text is not UTF-8 (column {path}{row})")
         if found < 0 and found != -1:
             raise ValueError(f"texts exceed their bytes (column {path})")
-
-
-__all__ = ["check_text", "texts_as_bytes"]

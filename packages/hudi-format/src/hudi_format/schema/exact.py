@@ -287,15 +287,3 @@ def _to_timestamps(source: pa.DataType, target: pa.DataType) -> Callable[[pa.Arr
     if pt.is_date(source) and target.tz is None:
         return lambda a: a.cast(target)
     return _never
-
-
-__all__ = [
-    "Exact",
-    "MisfitError",
-    "exactly",
-    "hopeless",
-    "is_uuid",
-    "nulls_of",
-    "uuid_texts",
-    "without_nulls",
-]

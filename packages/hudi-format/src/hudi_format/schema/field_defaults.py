@@ -88,6 +88,3 @@ def _same(new: Any, old: Any) -> bool:
     plain, other = (new, old) if isinstance(new, str) else (old, new)
     # `{"type": "string", "avro.java.string": "String"}` is a string.
     return isinstance(other, dict) and other.get("type") == plain and "logicalType" not in other
-
-
-__all__ = ["with_defaults_of"]

@@ -251,6 +251,3 @@ def _wider(source: pa.DataType, target: pa.DataType) -> pa.DataType | None:
         return None
     kind = merged.field("c").type
     return None if equal_types(kind, target) else kind
-
-
-__all__ = ["Batch", "fit", "in_table_types", "in_utc", "stored_types", "unlike", "without_untyped"]

@@ -546,6 +546,3 @@ def _with_maps(kind: pa.DataType, table: pa.DataType) -> pa.DataType | None:
         if any(t is not None for t in found.values()):
             return pa.struct([f.with_type(found.get(f.name) or f.type) for f in kind])
     return None
-
-
-__all__ = ["as_reader", "telling_the_index", "types_are_guessed"]

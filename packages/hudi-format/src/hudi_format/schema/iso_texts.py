@@ -77,6 +77,3 @@ def _plain(texts: pa.Array) -> pa.Array:
 def _all(texts: pa.Array, pattern: str) -> bool:
     """Whether all texts that are there match."""
     return bool(pc.all(pc.match_substring_regex(texts, pattern), min_count=0).as_py())
-
-
-__all__ = ["dates_of", "lack_zones", "moments_of"]

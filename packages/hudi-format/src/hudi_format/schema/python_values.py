@@ -185,6 +185,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):
         return list(map(_plain, value))
     return value
-
-
-__all__ = ["alike", "shown", "unlike"]

@@ -177,6 +177,3 @@ def _space(node: Mapping[str, Json], space: str) -> str:
     """Namespace of a named type."""
     name: str = node["name"]
     return name.rpartition(".")[0] if "." in name else node.get("namespace", space)
-
-
-__all__ = ["number_unions", "schema_of_unions", "union_columns", "with_unions_of"]

@@ -68,5 +68,3 @@ class CallsOfArrow:
 
 of_arrow = CallsOfArrow()
 atexit.register(of_arrow.wait)
-
-__all__ = ["CallsOfArrow", "of_arrow"]

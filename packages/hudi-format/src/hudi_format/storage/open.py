@@ -10,18 +10,12 @@ import pyarrow as pa
 
 from hudi_format.errors import OptionError
 from hudi_format.storage.hadoop_options import (
-    hadoop_options,
     storage_options_of,
     with_given,
-    without_hadoop_options,
 )
 from hudi_format.storage.local import LocalStorage
 from hudi_format.storage.other_names import by_fsspec_names
 from hudi_format.storage.protocol import (
-    FileInfo,
-    FlushingStorage,
-    ObjectStorage,
-    ReplacingStorage,
     Storage,
     is_flushing,
     is_object_store,
@@ -30,26 +24,7 @@ from hudi_format.storage.protocol import (
 from hudi_format.storage.schemes import local_path, normalised, scheme_of
 
 if TYPE_CHECKING:
-    from hudi_format.storage.remote import FsspecStorage
-
-__all__ = [
-    "FileInfo",
-    "FlushingStorage",
-    "FsspecStorage",
-    "LocalStorage",
-    "ObjectStorage",
-    "ReplacingStorage",
-    "Storage",
-    "as_durable_as_asked",
-    "flush",
-    "folder_and_name",
-    "hadoop_options",
-    "normalised_path",
-    "open_beside",
-    "open_sized",
-    "open_storage",
-    "without_hadoop_options",
-]
+    pass
 
 
 def __getattr__(name: str) -> object:

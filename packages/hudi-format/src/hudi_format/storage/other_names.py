@@ -106,6 +106,3 @@ def _flag(key: str, value: object, uri: str) -> bool:
             remedy="use true or false.",
         )
     return text in ("true", "1")
-
-
-__all__ = ["by_fsspec_names"]

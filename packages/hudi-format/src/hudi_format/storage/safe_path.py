@@ -67,6 +67,3 @@ def check_below(path: str, root: str, *, changes: bool = False) -> str:
             "the table was touched.",
         )
     return path
-
-
-__all__ = ["check_below", "is_plain", "leads_out"]

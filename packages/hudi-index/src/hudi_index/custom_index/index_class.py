@@ -248,17 +248,3 @@ def load_index(name: str) -> type[CustomIndex]:
 def installed_indexes() -> list[str]:
     """Names of the index classes of installed packages, this one's included."""
     return sorted({*BUILT_IN, *(e.name for e in entry_points(group=ENTRY_POINTS))})
-
-
-__all__ = [
-    "ENTRY_POINTS",
-    "CustomIndex",
-    "IndexedTable",
-    "KeyStore",
-    "StoreChange",
-    "StoreLocator",
-    "StoredIndex",
-    "StoredKeys",
-    "installed_indexes",
-    "load_index",
-]

@@ -211,6 +211,3 @@ def _clear(db: sqlite3.Connection) -> None:
     for name in ("places", "file_groups", "instants"):
         db.execute(f"DELETE FROM {name}")
     db.execute("DELETE FROM about WHERE name = 'note'")
-
-
-__all__ = ["SqliteIndex", "SqliteStore"]

@@ -66,6 +66,3 @@ def name_id(text: str) -> str:
 def file_name_id(name: str) -> str:
     """Id of a file name (without its folder): MD5 in base64."""
     return base64.b64encode(hashlib.md5(name.encode(), usedforsecurity=False).digest()).decode()
-
-
-__all__ = ["FILE_ID_DIGITS", "SEED", "file_name_id", "name_id", "name_ids", "xxh64"]

@@ -69,6 +69,3 @@ def ring_places(
         out,
     )
     return out
-
-
-__all__ = ["ring_hashes", "ring_places"]

@@ -26,8 +26,7 @@ from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_index.hashing.java import text_bounds
 from hudi_index.metadata_table import keys as k
 from hudi_index.metadata_table.encoding import stored_schema
-from hudi_index.metadata_table.merger import STATS
-from hudi_index.metadata_table.records import BLOOM, LOCATION, payload_field
+from hudi_index.metadata_table.records import payload_field
 
 _UNKNOWN = -1
 _LONG = 64  # characters, or bytes, of a bound that is greater than all values
@@ -376,19 +375,3 @@ def _location(partition: str, file_id: str, instant_ms: int) -> dict[str, Any]:
 
 def _signed(half: int) -> int:
     return half - 2 * _HALF if half >= _HALF else half
-
-
-__all__ = [
-    "BLOOM",
-    "LOCATION",
-    "STATS",
-    "ColumnRange",
-    "FooterFilter",
-    "bloom_filter_records",
-    "column_stats_records",
-    "lacks_bounds",
-    "location_records",
-    "plain_schema",
-    "ranges_of",
-    "written_schema",
-]

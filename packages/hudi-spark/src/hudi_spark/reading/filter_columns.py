@@ -87,6 +87,3 @@ def literal(value: pa.Scalar) -> Column:
     if pa.types.is_binary(kind):
         return F.expr(f"X'{value.as_py().hex()}'")
     return F.lit(value.as_py()).cast(to_spark_type(kind))
-
-
-__all__ = ["SparkConditions", "filter_columns", "literal"]

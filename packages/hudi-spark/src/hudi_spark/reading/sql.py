@@ -115,6 +115,3 @@ def _unquoted(text: str) -> str:
     if text[0] == "`":
         return text[1:-1]
     return re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL) if text[0] in "'\"" else text
-
-
-__all__ = ["query_by_path", "temporary_view"]

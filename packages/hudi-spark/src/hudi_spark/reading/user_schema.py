@@ -154,6 +154,3 @@ def _misspelt_inside(wanted: pa.DataType, own: pa.DataType, path: str) -> Iterat
     else:  # elements of lists, keys and values of maps
         for one, other in zip(inner, known, strict=False):
             yield from _misspelt_inside(one.type, other.type, path)
-
-
-__all__ = ["CASE_SENSITIVE", "READ_AS_IT_IS", "UserSchema", "columns_of"]

@@ -62,6 +62,3 @@ def _has_environment_script() -> bool:
     home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
     folder = Path(os.environ.get("SPARK_CONF_DIR") or home / "conf")
     return (folder / "spark-env.sh").is_file()
-
-
-__all__ = ["require_java"]

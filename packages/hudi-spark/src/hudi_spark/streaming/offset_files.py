@@ -118,6 +118,3 @@ def create(folder: str, name: str, error: str = "") -> None:
         )
     except FileExistsError:
         return
-
-
-__all__ = ["ERROR", "IssuedOffsets", "OffsetFile", "create", "finished", "given_out", "stream_id"]

@@ -277,6 +277,3 @@ def _of(frame: DataFrame) -> list[StreamFollower]:
     with redirect_stdout(text):
         frame.explain(True)
     return [f for f in known if f.folder in text.getvalue()]
-
-
-__all__ = ["CHECKPOINT", "following", "load_stream"]

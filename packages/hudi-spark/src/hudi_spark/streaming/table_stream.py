@@ -137,6 +137,3 @@ def with_allowed_merge(uri: str, options: Mapping[str, str]) -> dict[str, str]:
         return dict(options)
     check_allowed(text, given=None, storage=table.storage)
     return {**options, MERGE: text}
-
-
-__all__ = ["EARLIEST", "LATEST", "START", "TableStream", "with_allowed_merge"]

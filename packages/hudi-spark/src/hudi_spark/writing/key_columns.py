@@ -13,9 +13,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from hudi_format.keygen.key_generator import SIMPLE
+from hudi_format.keygen.key_generator import SIMPLE, KeySpec
 from hudi_format.keygen.partition_path import ESCAPED_CHARS, HIVE_DEFAULT, check_told, null_texts
-from hudi_format.keygen.record_keys import EMPTY_PART, NULL_PART, KeySpec
+from hudi_format.keygen.record_keys import EMPTY_PART, NULL_PART
 from hudi_format.keygen.time_zones import zone
 from hudi_format.keygen.timestamp_based import TimeSpec
 from hudi_spark.types import quoted

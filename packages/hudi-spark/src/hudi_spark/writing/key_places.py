@@ -88,19 +88,3 @@ def place_batch(
         logs = file is not None and task.logged is not None and file.path in task.logged.logs
         columns.append(pa.repeat(pa.scalar(logs), n))
     return pa.RecordBatch.from_arrays(columns, names=found_type(task).names)
-
-
-__all__ = [
-    "CHECKSUM",
-    "DEAD",
-    "FOUND",
-    "LOGGED",
-    "PATH",
-    "ROW_ID",
-    "STAYS",
-    "checksum",
-    "checksums",
-    "found_type",
-    "place_batch",
-    "place_type",
-]

@@ -84,6 +84,3 @@ def count_stages(
     )
     told_rows, hits, in_vain, lost = map(int, counted)
     return KeyStages(told_rows, rows - lost - told_rows - hits - in_vain, hits, in_vain)
-
-
-__all__ = ["COMPARED", "TOLD", "count_stages", "marks", "without_marks"]

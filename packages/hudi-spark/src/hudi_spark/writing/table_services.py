@@ -156,6 +156,3 @@ def _table(
     given = merged(session_options(spark), dict(options or {}))
     storage = open_storage(table_path(spark, path, what=what), options=given)
     return HudiTable.open(storage), without_hadoop_options(given)
-
-
-__all__ = ["build_index", "compact", "drop_index", "log_compact", "resize_buckets", "run_slices"]

@@ -77,6 +77,3 @@ class CountChanged:
             found.append((*group, int((~kept).sum())))
         columns = [pa.array(c) for c in zip(*found, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, names=_COUNTS.names)
-
-
-__all__ = ["GROUP", "CountChanged", "changed_records"]

@@ -18,7 +18,6 @@ from pyspark.sql import SparkSession
 
 from hudi_format.errors import (
     CorruptFileError,
-    HudiError,
     InvalidOptionError,
     MergeFunctionError,
     MissingFileError,
@@ -312,17 +311,3 @@ class OnRings:
         paths = rows.column(1).dictionary_encode()
         codes = paths.indices.to_numpy(zero_copy_only=False)
         return pa.array(self.index.numbers(rows.column(0), codes, paths.dictionary.to_pylist()))
-
-
-__all__ = [
-    "AddKeys",
-    "HudiError",
-    "OnRings",
-    "UnwrittenPathError",
-    "WriteBuckets",
-    "WriteNewBuckets",
-    "WriteStream",
-    "current_token",
-    "run_on_spark",
-    "statuses",
-]

@@ -173,6 +173,3 @@ def claims(storage: Storage) -> list[Claim]:
     """Claims that are there, of the living and the dead, in the order of their times."""
     found = (Claim.of(e.name) for e in storage.list(FOLDER) if not e.is_dir)
     return sorted(c for c in found if c is not None)
-
-
-__all__ = ["FOLDER", "HELD_UP", "Claim", "Precedence", "claims"]

@@ -59,6 +59,3 @@ def _asked(storage: Storage, folder: str, now: Callable[[], float]) -> float:
             remedy="run it again; give a lock provider that needs no file of this store.",
         )
     return found.mtime_ms / 1000 - now()
-
-
-__all__ = ["store_seconds"]

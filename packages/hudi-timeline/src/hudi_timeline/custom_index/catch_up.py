@@ -177,6 +177,3 @@ def _change(
         np.repeat(np.array(own, dtype=np.int64), [len(of) for of in keys]),
         max((i.time for i in by), default=""),
     )
-
-
-__all__ = ["StoreNote", "next_change"]

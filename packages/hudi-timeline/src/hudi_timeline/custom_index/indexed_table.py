@@ -146,6 +146,3 @@ def rebuild_index(storage: Storage, options: Mapping[str, str]) -> int:
         groups.setdefault(part.partition, []).append(part.file_id)
     index.rebuild(TableOfIndex(snapshot, {p: tuple(ids) for p, ids in groups.items()}))
     return sum(map(len, groups.values()))
-
-
-__all__ = ["TableOfIndex", "custom_index", "rebuild_index", "with_custom_index"]

@@ -193,12 +193,3 @@ def _read(snapshot: TableSnapshot, entry: FileInfo) -> Replacements:
             for time, did in replacements_in(snapshot.storage, snapshot.config, path)
         )
     return found
-
-
-__all__ = [
-    "ArchivedReplacements",
-    "archived_left",
-    "archived_replacements",
-    "is_mark",
-    "with_archived",
-]

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from hudi_format.errors import CorruptFileError, HudiError, InvalidOptionError, MissingFileError
-from hudi_format.keygen.record_keys import EMPTY_PART, NULL_PART, record_keys, to_text
+from hudi_format.keygen.java_text import to_text
+from hudi_format.keygen.record_keys import EMPTY_PART, NULL_PART, record_keys
 from hudi_format.parquet.row_group_filter import may_match
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_index.bucket import BucketIndex
@@ -255,6 +256,3 @@ def _literals(expression: pc.Expression, name: str) -> tuple[list[pa.Scalar], bo
     only = {"call": "is_in", "end": "is_in", "field_ref": name}
     plain = told.keys() <= {*only, "options"} and all(told.get(k) == v for k, v in only.items())
     return found, plain
-
-
-__all__ = ["MOST_VALUES", "BucketChoice", "bucket_choice", "fixed_values"]

@@ -101,6 +101,3 @@ def _range(index: BucketIndex, partition: str, number: int) -> tuple[int, int | 
         depth = next(b.depth for b in directory.buckets if b.number == number)
         return number, directory.num_buckets << depth
     return number, index.num_buckets
-
-
-__all__ = ["BUCKETS", "bucket_table", "slices_by_bucket", "table_index"]

@@ -222,19 +222,3 @@ def _values(found: object) -> dict[str, str | None]:
     if not all(v is None or isinstance(v, str) for v in found.values()):
         raise ValueError("values that are no text")
     return found
-
-
-__all__ = [
-    "ENGINES",
-    "UNSETTLED",
-    "SettingsChange",
-    "as_properties",
-    "is_done",
-    "last_resize",
-    "name_of",
-    "properties",
-    "recorded_settings",
-    "resizes",
-    "settled",
-    "unsettled_resize",
-]

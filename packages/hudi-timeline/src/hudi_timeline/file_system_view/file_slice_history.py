@@ -256,6 +256,3 @@ def file_groups(
             if files or instant in begun
         ]
     return groups, open_partitions
-
-
-__all__ = ["FileHistory", "latest_before", "slice_named"]

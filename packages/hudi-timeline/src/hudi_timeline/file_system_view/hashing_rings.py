@@ -188,23 +188,3 @@ def _counts(
     own = {n.file_id for n in ring.nodes} - {n.file_id for n in before}
     files = (parse_slice_file(partition, n) for n in names)
     return any(f.file_id in own for f in files if f is not None)
-
-
-__all__ = [
-    "FOLDER",
-    "RINGS",
-    "ROOT",
-    "Ring",
-    "any_ring",
-    "has_rings",
-    "is_seen",
-    "keeps",
-    "load_kind",
-    "load_rings",
-    "marker_path",
-    "parse_ring",
-    "read_ring",
-    "ring_path",
-    "rings_before",
-    "with_rings",
-]

@@ -418,6 +418,3 @@ def _files_in(did: Action | None) -> list[tuple[str, str]]:
         for partition, cleaned in did.partitions.items():
             out += [(partition, path) for path in (*cleaned.deleted, *cleaned.patterns)]
     return [(partition, path.rpartition("/")[2]) for partition, path in dict.fromkeys(out)]
-
-
-__all__ = ["LOST", "Found", "refuse_outlived", "replaced_in_archive"]

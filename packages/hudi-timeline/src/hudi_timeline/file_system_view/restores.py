@@ -79,6 +79,3 @@ def no_loss(snapshot: TableSnapshot) -> Callable[[str], bool]:
     active = snapshot.visible().completed
     restores = cache(lambda: Restores.of(snapshot.storage, snapshot.timeline))  # whose plans few ranges need
     return lambda instant: instant in active or restores().surely_undid(instant)
-
-
-__all__ = ["Restores", "no_loss", "restored_to"]

@@ -24,7 +24,7 @@ from hudi_format.storage.stable_reads import read_whole
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.table_options import SCHEMA_ON_READ
 from hudi_timeline.table_config import META_FOLDER
-from hudi_timeline.timeline.commit_files import HISTORY_KEY as LATEST_SCHEMA
+from hudi_timeline.timeline.commit_files import LATEST_SCHEMA
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.timeline.instant import Instant
 
@@ -341,14 +341,3 @@ def _gap(column: str, kind: Any, default: Any, by_reference: bool, table: str) -
             columns=[column],
         )
     return Default(None)
-
-
-__all__ = [
-    "LATEST_SCHEMA",
-    "history_file",
-    "keeping_defaults",
-    "refuse_unwritable",
-    "with_defaults",
-    "with_defaults_of_table",
-    "written_text",
-]

@@ -523,6 +523,3 @@ class _Rewriting:
             mixed = pa.chunked_array(chunks, column.type).take(pa.array(source))
             out = out.set_column(place, rows.schema.field(name), mixed)
         return out
-
-
-__all__ = ["DedupeResult", "DedupeType", "deduplicate"]

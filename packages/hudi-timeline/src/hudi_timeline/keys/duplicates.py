@@ -291,6 +291,3 @@ def _from_log(snapshot: TableSnapshot, one: FileSlice, times: pa.ChunkedArray) -
     else:
         found = pc.greater(times, one.base_file.instant)
     return one_array(found)
-
-
-__all__ = ["DUPLICATES", "FOUND", "copies", "described", "duplicates", "find"]

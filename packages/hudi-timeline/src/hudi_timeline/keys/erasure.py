@@ -335,6 +335,3 @@ def _steps(
             ", and so does the metadata table, which is made anew" if indexed else ""
         )
         yield ErasureStep("clean", {"options": {**_CLEAN, **more}}, why)
-
-
-__all__ = ["ErasureReport", "ErasureStep", "erasure_report"]

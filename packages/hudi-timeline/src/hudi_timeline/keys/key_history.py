@@ -342,6 +342,3 @@ def _equal(one: object, other: object) -> bool:
     if isinstance(one, pa.Scalar) or isinstance(other, pa.Scalar):  # which have no texts
         return type(one) is type(other) and bool(one == other)
     return repr(one) == repr(other)  # NaN is itself
-
-
-__all__ = ["KeyHistory", "key_history"]

@@ -275,6 +275,3 @@ def _block(block: LogBlock, content: pa.Buffer, wanted: TracedKeys) -> Sequence[
         whole = pa.chunked_array([pa.array([content.to_pybytes()], pa.binary())])
         return [(k, VALUE) for k in sorted({*wanted.in_values(whole), *wanted.in_text(memoryview(content))})]
     return [(k, what) for k in sorted(found)]
-
-
-__all__ = ["Trace", "TracedKeys", "traces"]

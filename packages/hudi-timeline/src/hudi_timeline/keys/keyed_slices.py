@@ -177,6 +177,3 @@ class Writers:
             if path is not None and stat.partition == one.partition:
                 return path
         return one.log_files[0].path if len(one.log_files) == 1 else None
-
-
-__all__ = ["KeyedSlices", "Writers", "merge_of"]

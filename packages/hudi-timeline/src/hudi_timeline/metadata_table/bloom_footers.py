@@ -55,6 +55,3 @@ def _ranges(table: MetadataTable, files: Sequence[BaseFile]) -> dict[str, tuple[
     found = bounds_of(records.combine_chunks(), RECORD_KEY, keys[RECORD_KEY], pa.string(), whole=True)
     told = zip(files, found.low.to_pylist(), found.high.to_pylist(), found.known.tolist(), strict=True)
     return {f.path: (least, most) for f, least, most, is_known in told if is_known}
-
-
-__all__ = ["with_footers"]

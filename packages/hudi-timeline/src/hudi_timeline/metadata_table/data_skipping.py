@@ -534,6 +534,3 @@ def _unusable(snapshot: TableSnapshot, error: HudiError) -> str:
         f"no file is left out by the indexes of {snapshot.storage.uri}, because its metadata table cannot be used: "
         f"{error}"
     )
-
-
-__all__ = ["NOTHING", "DataSkipping", "Skipped", "admitted", "bounds_of", "stats_of"]

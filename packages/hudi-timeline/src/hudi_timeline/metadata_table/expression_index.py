@@ -197,13 +197,3 @@ def _of_kind(moments: pa.Array, kind: pa.DataType) -> pa.Array:
     least, most = -(1 << kind.bit_width - 1), (1 << kind.bit_width - 1) - 1
     within = pc.max_element_wise(seconds, least, skip_nulls=False)
     return pc.min_element_wise(within, most, skip_nulls=False).cast(kind)
-
-
-__all__ = [
-    "INDEX_DEFINITIONS",
-    "IndexDefinition",
-    "SourceBounds",
-    "index_definitions",
-    "secondary_columns",
-    "source_bounds",
-]

@@ -269,6 +269,3 @@ REBUILD = (
 
 def _states(timeline: Timeline) -> Mapping[tuple[str, str], bool]:
     return {(i.time, i.action): i.completed for i in timeline.instants}
-
-
-__all__ = ["REBUILD", "UNUSABLE", "MetadataTable", "is_current", "trusted_scope"]

@@ -78,6 +78,3 @@ def about_lookup(task: LookupTask, count: LookupCount | None) -> tuple[str, ...]
             f"{count.why}; {advice}",
         )
     return ()
-
-
-__all__ = ["about_lookup", "with_record_index"]

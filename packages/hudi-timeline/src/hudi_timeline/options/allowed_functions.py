@@ -174,6 +174,3 @@ def _refused(function: str, why: str, storage: Storage) -> FunctionNotAllowedErr
         function=function,
         option=MERGE,
     )
-
-
-__all__ = ["ENVIRONMENT", "Allowance", "allow_functions", "check_allowed", "table_merge_rule"]

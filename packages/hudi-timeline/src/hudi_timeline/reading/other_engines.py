@@ -541,6 +541,3 @@ def _unlike_path(footer: memoryview, constants: pa.RecordBatch | None) -> str:
             if found is not None and not found.holds_only(value, group.num_rows):
                 return name
     return ""
-
-
-__all__ = ["PolarsSource", "dataset_of", "paths_are_values", "relation_of"]

@@ -205,6 +205,3 @@ def _whole_until(read: Read, commits: Sequence[Instant]) -> str:
     if late is None or late > read.as_of:
         return read.as_of
     return str(int(late) - 1).zfill(len(late))  # not of a clock, but before it as text
-
-
-__all__ = ["OpenWrite", "Stability", "open_writes", "settled", "stability_of"]

@@ -124,6 +124,3 @@ def _made_of(scan: Scan, filters: tuple[pc.Expression, ...]) -> ds.Dataset:
     for one in filters:
         made = made.filter(one)
     return made
-
-
-__all__ = ["FilesOfTable", "ScanFiles"]

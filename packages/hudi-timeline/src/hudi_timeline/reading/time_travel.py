@@ -265,6 +265,3 @@ def _contents(snapshot: TableSnapshot, times: set[str]) -> dict[Instant, CommitF
         except (CorruptFileError, UnsupportedError) as e:
             raise e.at(table=snapshot.storage.uri, instant=instant.time) from None
     return out
-
-
-__all__ = ["completed_by"]

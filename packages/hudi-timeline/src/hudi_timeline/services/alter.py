@@ -28,8 +28,9 @@ from hudi_timeline import feature_gate
 from hudi_timeline.concurrency.running_call import RunningCall
 from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
-from hudi_timeline.file_system_view.table_schema import LATEST_SCHEMA, keeping_defaults, written_text
+from hudi_timeline.file_system_view.table_schema import keeping_defaults, written_text
 from hudi_timeline.services.table_service import ServiceContext
+from hudi_timeline.timeline.commit_files import LATEST_SCHEMA
 from hudi_timeline.timeline.instant import COMMIT, COMPACTION, DELTA_COMMIT, LOG_COMPACTION
 from hudi_timeline.transaction.schema_history import (
     ALTER_SCHEMA,

@@ -595,6 +595,3 @@ def _to_drop(
             remedy=f"it has {', '.join(there)}." if there else "it has no index; there is nothing to drop.",
         )
     return tuple(p for p in every if p in asked or p in begun), builds
-
-
-__all__ = ["IndexDropResult", "IndexingResult", "build_index", "drop_index"]

@@ -98,6 +98,3 @@ def _way(context: ServiceContext, timeline: Timeline, instant: Instant) -> str:
             return f"`hudi buckets resize {path} --pending` does it"
         return "Apache Hudi, which planned the clustering, does it"
     return f"readers see no row of it, and the next write takes it away, or now `hudi rollback {path}`"
-
-
-__all__ = ["PendingWork", "pending_work"]

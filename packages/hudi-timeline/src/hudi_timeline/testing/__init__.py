@@ -1,5 +1,6 @@
 """Test support for code on Hudi tables: faults, interleavings, tables in any state."""
 
+from hudi_timeline.testing.acts import ACTS
 from hudi_timeline.testing.faulty_storage import (
     CHANGES,
     CRASH,
@@ -25,7 +26,7 @@ from hudi_timeline.testing.memory_storage import MemoryStorage
 from hudi_timeline.testing.preemptions import Preemption, preemptions
 from hudi_timeline.testing.states import TableState, make_state, state_names
 from hudi_timeline.testing.table_builder import TableBuilder
-from hudi_timeline.testing.workload import ACTS, Case, drawn
+from hudi_timeline.testing.workload import Case, drawn
 
 __all__ = [
     "ACTS",

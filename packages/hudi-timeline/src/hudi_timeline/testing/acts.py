@@ -447,6 +447,3 @@ def acts_on(table_type: str, index: str = "") -> list[str]:
     """
     refused = _OF_LOGS if table_type == COPY_ON_WRITE else ()
     return [n for n in ACTS if n not in refused and (n not in _ENGINES or index in _ENGINES[n])]
-
-
-__all__ = ["ACTS", "INDEXES", "acts_on"]

@@ -286,6 +286,3 @@ class _DiskOutput:
             self._file.close()
             storage = self._storage
             storage._disk.add(storage._full(self._path), b"".join(self._parts), flushed=False)
-
-
-__all__ = ["Disk", "RememberedStorage"]

@@ -222,6 +222,3 @@ def violation(outcome: Outcome, why: str) -> Violation:
     """Error about an outcome, with its calls and what repeats it."""
     calls = "; ".join(map(str, outcome.done[:_SHOWN]))
     return Violation(f"seed {outcome.seed}: {why}. Calls: {calls}. Switches: {list(outcome.switches)}")
-
-
-__all__ = ["Follower", "Violation", "by_key", "check", "check_serializable", "is_serializable", "violation"]

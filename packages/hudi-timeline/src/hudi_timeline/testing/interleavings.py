@@ -563,20 +563,3 @@ def shrunk(
         if size > 1 or len(left) == before:
             size //= 2
     return tuple(left)
-
-
-__all__ = [
-    "CLOCK",
-    "LOCK",
-    "OPTIONS",
-    "Act",
-    "Done",
-    "Outcome",
-    "Rows",
-    "Step",
-    "SteppedLock",
-    "Stuck",
-    "shrunk",
-    "simulate",
-    "unchanged",
-]

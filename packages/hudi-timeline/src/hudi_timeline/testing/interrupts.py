@@ -88,6 +88,3 @@ def steps_of(act: Callable[[], object], *, within: tuple[str, ...] = ("hudi_",))
     with Interrupt(within=within) as counted:
         act()
     return counted.steps
-
-
-__all__ = ["Interrupt", "steps_of"]

@@ -323,6 +323,3 @@ class _MemoryOutput(io.BytesIO):
             content = self.getvalue()
             super().close()
             self._storage.touch(self._path, content)
-
-
-__all__ = ["MemoryStorage"]

@@ -92,6 +92,3 @@ def _around(trace: Sequence[Step], into: str, other: str) -> tuple[list[Step], l
     began = next((n for n, step in enumerate(trace) if step.actor == other), len(trace))
     ended = next((n for n in range(began, len(trace)) if trace[n].actor == into), len(trace))
     return list(trace[began:ended]), [step for step in trace[ended:] if step.actor == into]
-
-
-__all__ = ["Preemption", "first_meeting", "preemptions"]

@@ -222,6 +222,3 @@ def _functions() -> set[FunctionType]:
                 if callable(call) and isinstance(call := inspect.unwrap(call), FunctionType):
                     found.add(call)
     return found
-
-
-__all__ = ["BEGIN_S", "TICK_S", "SimulatedTime", "current_time"]

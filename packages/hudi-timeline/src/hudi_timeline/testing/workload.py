@@ -238,19 +238,3 @@ def drawn(seed: int) -> Case:
     clocks = {"one": draw.choice([-0.9, 0.5, 20.0])} if _FAULTY <= what < _FAULTY + _SKEWED else {}
     # By keys: by file groups two that add one key may leave it twice, as Apache Hudi's do.
     return Case(actors, table_type, BY_KEYS, faults, clocks, seed=seed, index=index)
-
-
-__all__ = [
-    "ACTS",
-    "BY_KEYS",
-    "INITIAL",
-    "OPTIONS",
-    "SAVED",
-    "SCHEMA",
-    "TABLES",
-    "Case",
-    "acts_on",
-    "drawn",
-    "made_table",
-    "rows_of",
-]

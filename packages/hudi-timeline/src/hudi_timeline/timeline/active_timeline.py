@@ -55,17 +55,6 @@ from hudi_timeline.timeline.instant import (
 
 _log = logging.getLogger("hudi")
 
-__all__ = [
-    "CommitMetadata",
-    "ListedFolder",
-    "Timeline",
-    "is_clustering",
-    "latest_schema",
-    "list_folder",
-    "load_timeline",
-    "read_commit",
-    "resizes_buckets",
-]
 
 # How files of instants end that are requested or inflight.
 _LOWER = (".requested", ".inflight")

@@ -423,6 +423,3 @@ def _without_log_sizes(metadata: CommitMetadata) -> CommitMetadata:
         for partition, found in metadata.partition_to_stats.items()
     }
     return replace(metadata, partition_to_stats=stats)
-
-
-__all__ = ["read_moved"]

@@ -25,8 +25,8 @@ if TYPE_CHECKING:  # the Avro decoders are imported where a table has Avro files
     from hudi_format.avro.decoder import Decoder
 
 # How an Avro object container begins; known here too, because `hudi_format.avro.container` brings fastavro along.
-HISTORY_KEY = "latest_schema"
-_HISTORY_BYTES = HISTORY_KEY.encode()
+LATEST_SCHEMA = "latest_schema"
+_HISTORY_BYTES = LATEST_SCHEMA.encode()
 _STATS = "partitionToWriteStats"
 _REPLACED = "partitionToReplaceFileIds"
 _REPLACED_BYTES = f'"{_REPLACED}"'.encode()
@@ -86,7 +86,7 @@ class CommitFiles:
             for s in stats
             if s.path
         )
-        return cls(tuple(files), metadata.replaced, HISTORY_KEY in metadata.extra)
+        return cls(tuple(files), metadata.replaced, LATEST_SCHEMA in metadata.extra)
 
 
 def _offset(value: object) -> int:

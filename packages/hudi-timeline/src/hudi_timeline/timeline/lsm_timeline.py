@@ -233,14 +233,3 @@ def archived_instant(time: Any, action: Any, state: str, completion: str = "") -
 
 def _corrupt(storage: Storage, path: str, reason: str) -> CorruptFileError:
     return CorruptFileError(reason, table=storage.uri, file=path, remedy=_REMEDY)
-
-
-__all__ = [
-    "HistoryFile",
-    "archived_instant",
-    "history_contents",
-    "history_files",
-    "history_instants",
-    "history_metadata",
-    "history_metadata_in",
-]

@@ -115,6 +115,3 @@ def tell(callback: Callback | None, message: CommitNotice) -> tuple[str, ...]:
     else:
         return ()
     return (f"the write is completed, but its callback failed: {why}",)
-
-
-__all__ = ["Callback", "CommitNotice", "callback_of", "tell"]

@@ -195,6 +195,3 @@ def written_keys(
         merge = SliceMerge(rule=payload_rule(None), scope=BlockScope(instants=frozenset([instant])))
         found.append(logged_keys(storage, [log], merge, _META))
     return pc.unique(pa.chunked_array(found, pa.string()))
-
-
-__all__ = ["WRITER_NOTE", "complete", "owner_of", "owners_named", "writer_note", "written_keys"]

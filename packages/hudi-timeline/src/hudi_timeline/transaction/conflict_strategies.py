@@ -167,9 +167,3 @@ def strategy_of(options: TransactionConfig, *, blind: bool = False) -> ConflictS
     name = options.conflict_strategy
     found = _STRATEGIES[name]() if name in _STRATEGIES else _OwnStrategy(name)
     return NonBlocking(found, blind=blind) if options.mode == NON_BLOCKING else found
-
-
-__all__ = [
-    "CLUSTERING", "COMPACTION", "BucketIndexConcurrentFileWrites", "ConcurrentOperation", "ConflictStrategy",
-    "FileGroup", "IngestionPrimaryWriter", "NonBlocking", "SimpleConcurrentFileWrites", "strategy_of",
-]  # fmt: skip

@@ -270,18 +270,3 @@ def _rebases(asked: TransactionConfig) -> bool:
 def _asked(options: Mapping[str, str]) -> TransactionConfig:
     named = any(key in options for key in (CONFLICT_RETRIES, CONFLICT_DETECTION, CONCURRENCY_MODE))
     return parse_transaction_options(options) if named else TransactionConfig()
-
-
-__all__ = [
-    "COMPLETED_WRITE",
-    "FIRST_PAUSE_S",
-    "LONGEST_PAUSE_S",
-    "LOOKUPS",
-    "LOOK_AGAIN",
-    "Tries",
-    "before_reading",
-    "is_retryable",
-    "may_retry",
-    "retried",
-    "waited_for",
-]

@@ -152,6 +152,3 @@ def delete_rings(storage: Storage, instant: str) -> None:
             storage.delete(one)
         if gone:
             flush(storage, gone, written=False)
-
-
-__all__ = ["NewRings", "create_first_rings", "delete_rings", "refuse_new_rings"]

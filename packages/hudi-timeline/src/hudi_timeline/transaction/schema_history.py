@@ -24,12 +24,12 @@ from hudi_format.storage.stable_reads import read_whole
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.file_system_view.table_schema import (
     FOLDER,
-    LATEST_SCHEMA,
     SUFFIX,
     history_file,
     refuse_unwritable,
     with_history,
 )
+from hudi_timeline.timeline.commit_files import LATEST_SCHEMA
 from hudi_timeline.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from hudi_timeline.timeline.instant import INSTANT_DIGITS
 

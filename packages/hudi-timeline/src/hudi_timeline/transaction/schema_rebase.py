@@ -211,6 +211,3 @@ def _check_fixed(
                 f"column {name} is {merged.field(name).type} now, and this write made keys, paths or an order of it as "
                 f"{ours.field(name).type}"
             )
-
-
-__all__ = ["ON_PURPOSE", "Recheck", "beside_others", "dropped_on_purpose"]

@@ -101,6 +101,3 @@ def _store(storage: Storage, made: Callable[[Mapping[str, str]], Mapping[str, st
     stored = table_config.load(storage).properties
     new = made(stored)
     table_config.update(storage, new, [k for k in stored if k not in new])
-
-
-__all__ = ["NewSettings", "settle", "take_back"]

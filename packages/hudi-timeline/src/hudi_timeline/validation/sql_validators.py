@@ -271,6 +271,3 @@ def duck_queries(before: Scan | pa.Table, after: Scan | pa.Table) -> Iterator[Du
             yield DuckQueries(connection)
     finally:
         connection.close()
-
-
-__all__ = ["AFTER", "BEFORE", "DuckQueries", "connect", "duck_queries"]

@@ -78,6 +78,3 @@ def _check_keys(index: BucketIndex, slices: Sequence[SliceKeys], report: VerifyR
             first = piece.keys[int(wrong[0])].as_py()
             text = f"{len(wrong):,} of {len(piece.keys):,} keys belong to other buckets, first {first!r}"
             report.add("bucket-keys", piece.path, text)
-
-
-__all__ = ["check_buckets"]

@@ -146,6 +146,3 @@ def _check_expression(
         if path is not None and one["valueCount"] not in (None, rows_of_files[path]):
             said, has = one["valueCount"], rows_of_files[path]
             report.add("mdt-expression-index", path, f"{index} has {said} values of the file's {has} rows")
-
-
-__all__ = ["check_value_indexes"]

@@ -327,6 +327,3 @@ def to_json(findings: Iterable[Finding], *, uri: str) -> str:
     counts = {str(s): sum(f.severity is s for f in found) for s in Severity}
     top = {"table": uri, "state": str(state_of(found)), "counts": counts}
     return json.dumps({**top, "findings": [f.as_dict() for f in found]}, ensure_ascii=False, indent=2)
-
-
-__all__ = ["KINDS", "Finding", "Findings", "Severity", "State", "VerifyReport", "to_json"]

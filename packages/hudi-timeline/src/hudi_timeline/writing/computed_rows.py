@@ -473,6 +473,3 @@ def _struct(rows: pa.Table, columns: Sequence[str]) -> pa.StructArray:
         return pa.array([], pa.struct([rows.schema.field(n) for n in columns]))
     arrays = [rows.column(n).combine_chunks() for n in columns]
     return pa.StructArray.from_arrays(arrays, fields=[rows.schema.field(n) for n in columns])
-
-
-__all__ = ["MergeBuilder", "merge_builder", "update"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import pyarrow as pa
 
 from hudi_format.arrow.spill import MemoryLimit
-from hudi_format.keygen.record_keys import KeySpec
+from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.storage.protocol import Storage
 from hudi_index.bucket import BucketIndex

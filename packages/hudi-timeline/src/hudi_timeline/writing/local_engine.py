@@ -23,7 +23,8 @@ from hudi_format.arrow.input import no_rows
 from hudi_format.arrow.spill import MemoryLimit, keep_if_large
 from hudi_format.errors import MissingColumnError, OptionError, OrderingValueError
 from hudi_format.file_slice.record_versions import LoggedSlices
-from hudi_format.keygen.record_keys import made_up_keys, nested_column, partition_paths, record_keys, to_text
+from hudi_format.keygen.java_text import to_text
+from hudi_format.keygen.record_keys import made_up_keys, nested_column, partition_paths, record_keys
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.exact import Exact

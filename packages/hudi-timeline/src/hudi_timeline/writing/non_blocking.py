@@ -114,6 +114,3 @@ def is_blind(plan: Plan, read_from: ReadRows | None) -> bool:
         and not drops_duplicates(plan)
         and not fails_on_known_keys(plan)
     )
-
-
-__all__ = ["is_blind", "refuse_if_order_matters"]

@@ -357,6 +357,3 @@ def _may_hold(file: ImportedFile, predicate: Predicate, schema: pa.Schema) -> bo
         return bool(row.filter(predicate.expression).num_rows)
     except pa.ArrowInvalid:  # it looks at a column of the files too
         return True
-
-
-__all__ = ["ImportedFile", "ParquetSource", "import_parquet"]

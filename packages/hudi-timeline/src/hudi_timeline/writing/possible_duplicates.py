@@ -285,14 +285,3 @@ class ReadBack:
         for name, value in values.items():
             alike = pc.and_(alike, pc.fill_null(pc.equal(found.column(name), value), False))
         return found.filter(pc.invert(alike))
-
-
-__all__ = [
-    "WAY_BACK",
-    "ReadBack",
-    "about_duplicates",
-    "added_beside",
-    "first_time",
-    "refuse_known_keys",
-    "with_way_back",
-]

@@ -286,6 +286,3 @@ def _about(since: Changes, plan: Plan, new: Plan) -> tuple[str, ...]:
     if dropped:
         text += f"; {', '.join(dropped)} left the schema"
     return (text,)
-
-
-__all__ = ["Replanner", "recheck"]

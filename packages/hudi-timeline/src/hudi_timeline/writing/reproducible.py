@@ -44,6 +44,3 @@ def seeded(task: LookupTask, context: WriteContext) -> LookupTask:
 def without_durations(stats: Sequence[WriteStat]) -> list[WriteStat]:
     """Statistics without the time that their files took."""
     return [replace(s, create_time_ms=0, upsert_time_ms=0, scan_time_ms=0) for s in stats]
-
-
-__all__ = ["refuse_random_rings", "seeded", "without_durations"]

@@ -346,16 +346,3 @@ def forecast(
     each = [max(0.0, size) for size in each]
     slowest = max(max(each, default=0.0), sum(each) / max(1, workers))
     return Forecast(round(sum(each)), spent + slowest * rate.ms_per_byte / 1000)
-
-
-__all__ = [
-    "Forecast",
-    "WriteRate",
-    "covered_by",
-    "forecast",
-    "preview",
-    "profile_and_dropped",
-    "rate_of",
-    "replaced_by",
-    "route",
-]

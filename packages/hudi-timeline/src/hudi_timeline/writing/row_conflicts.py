@@ -528,6 +528,3 @@ def also_replaced(
     for partition, file_id in groups:
         replaced.setdefault(partition, []).append(file_id)
     return replace(metadata, replaced={p: tuple(ids) for p, ids in replaced.items()})
-
-
-__all__ = ["KeyCheck", "LookedUp", "ReadCheck", "ReadRows", "also_replaced", "refuse_unknown"]

@@ -15,9 +15,9 @@ from hudi_timeline.concurrency.locks import select
 from hudi_timeline.concurrency.locks.file_system import FileSystemLock
 from hudi_timeline.concurrency.locks.local import LocalLock
 from hudi_timeline.concurrency.locks.provider import InProcessLock, hold
-from hudi_timeline.concurrency.locks.select import FILE_SYSTEM, IN_PROCESS, ZOOKEEPER, lock_for, lock_of
+from hudi_timeline.concurrency.locks.select import lock_for, lock_of
 from hudi_timeline.options.transaction_config import LockConfig, parse_transaction_options
-from hudi_timeline.options.transaction_options import LOCK_PROVIDERS
+from hudi_timeline.options.transaction_options import FILE_SYSTEM, IN_PROCESS, LOCK_PROVIDERS, ZOOKEEPER
 
 pytestmark = pytest.mark.req("CC-09")
 

@@ -27,9 +27,10 @@ from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import heartbeat
 from hudi_timeline.concurrency.locks.file_system import FileSystemLock
 from hudi_timeline.concurrency.locks.provider import InProcessLock, hold
-from hudi_timeline.concurrency.locks.select import FILE_SYSTEM, STORAGE, lock_for
+from hudi_timeline.concurrency.locks.select import lock_for
 from hudi_timeline.concurrency.locks.storage_lock import PATH, StorageLock
 from hudi_timeline.options.transaction_config import LockConfig
+from hudi_timeline.options.transaction_options import FILE_SYSTEM, STORAGE
 from s3_server import KEY, REGION, SECRET, S3Server
 
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])

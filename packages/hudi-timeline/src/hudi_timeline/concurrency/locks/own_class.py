@@ -102,6 +102,3 @@ def own_lock(uri: str, provider: str, options: Mapping[str, str]) -> OwnLock:
             option=LOCK_PROVIDER,
         )
     return OwnLock(lock, provider, uri)
-
-
-__all__ = ["OwnLock", "own_lock"]

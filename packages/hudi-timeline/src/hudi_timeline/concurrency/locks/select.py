@@ -31,11 +31,6 @@ from hudi_timeline.options.transaction_options import (
     ZOOKEEPER_IMPLICIT,
 )
 
-__all__ = [
-    "DYNAMODB", "DYNAMODB_IMPLICIT", "FILE_SYSTEM", "HIVE_METASTORE", "IN_PROCESS", "STORAGE", "ZOOKEEPER",
-    "ZOOKEEPER_IMPLICIT", "lock_for", "lock_of",
-]  # fmt: skip
-
 
 def lock_of(storage: Storage, config: TransactionConfig, *, table_name: str = "") -> TableLock:
     """Table lock configured by transaction options.

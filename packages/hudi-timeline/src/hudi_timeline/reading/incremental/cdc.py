@@ -41,7 +41,6 @@ from hudi_timeline.reading.plan import (
     JSON,
     LOGGED,
     RECORDS,
-    STRUCT,
     ChangeUnit,
     FileDecision,
     ScanPlan,
@@ -356,6 +355,3 @@ def _files(units: list[ChangeUnit]) -> pa.Table:
     return pa.table(
         [pa.array(c, f.type) for c, f in zip(columns, FILES_SCHEMA, strict=True)], schema=FILES_SCHEMA
     )
-
-
-__all__ = ["JSON", "STRUCT", "ChangesSource", "changes_range", "changes_schema"]

@@ -415,6 +415,3 @@ def _image(image: _Image | None, kind: pa.DataType, n: int) -> pa.Array:
     rows = conform(image.rows.select(names), pa.schema(list(kind)))
     mask = None if there is None else pa.array(~there)
     return pa.StructArray.from_arrays([one_array(c) for c in rows.columns], fields=list(kind), mask=mask)
-
-
-__all__ = ["ChangeTask", "change_tasks"]

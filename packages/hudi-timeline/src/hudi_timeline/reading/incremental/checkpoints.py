@@ -72,6 +72,3 @@ def convert(snapshot: TableSnapshot, checkpoint: str, *, order: str, to: str) ->
         found = max((completed[i] for i in read if completed[i] < bound), default=START)
         again = [i.time for i in read if completed[i] > found]
     return ConvertedCheckpoint(found, tuple(sorted(again)))
-
-
-__all__ = ["ConvertedCheckpoint", "convert"]

@@ -257,6 +257,3 @@ class OptimizedIncrementalSource(IncrementalSource):
 
         bases, _ = files_by_group(list_partition_files(snapshot.storage, partitions), was_there)
         return {group: max(b.instant for b in found) for group, found in bases.items()}
-
-
-__all__ = ["MergedIncrementalSource", "OptimizedIncrementalSource"]

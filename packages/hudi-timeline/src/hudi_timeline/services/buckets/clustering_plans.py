@@ -221,6 +221,3 @@ def _slice(named: SliceName, partition: str, slices: Mapping[tuple[str, str], Fi
             f"file group {named.file_id} of partition {partition!r} has other files than it names"
         )
     return replace(found, log_files=logs)
-
-
-__all__ = ["as_request", "pending_clusterings", "read_resize", "refuse_planned_buckets"]

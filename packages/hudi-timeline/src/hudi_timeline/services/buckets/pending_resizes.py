@@ -162,6 +162,3 @@ def _execute(
         if pending.state == REQUESTED:
             transaction.inflight({})
         return complete(transaction, plan)
-
-
-__all__ = ["check_resize", "execute_pending", "look_into", "schedule_resize"]

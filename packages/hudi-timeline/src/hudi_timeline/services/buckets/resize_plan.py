@@ -431,6 +431,3 @@ def _small_runs(
         runs[-1].append(number)
         size += own
     return [r for r in runs if len(r) > 1]
-
-
-__all__ = ["MERGE", "SPLIT", "BucketMove", "ResizePlan", "make_resize_plan"]

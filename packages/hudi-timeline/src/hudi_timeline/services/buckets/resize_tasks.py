@@ -18,7 +18,8 @@ from hudi_format.file_names import new_stage_id
 from hudi_format.file_slice.compacted_file import SliceCompaction
 from hudi_format.file_slice.divided_slices import divide_slices
 from hudi_format.file_slice.writer import FileSpec
-from hudi_format.keygen.record_keys import KeySpec, record_keys
+from hudi_format.keygen.key_generator import KeySpec
+from hudi_format.keygen.record_keys import record_keys
 from hudi_format.model import WriteStat
 from hudi_format.schema.meta_fields import RECORD_KEY
 from hudi_format.storage.parallel import side_by_side
@@ -175,6 +176,3 @@ def run_on_threads(tasks: Sequence[ResizeTask]) -> list[WriteStat]:
     largest_first = sorted(tasks, key=lambda t: -t.bytes)
     done = side_by_side(run_resize_task, largest_first, len(os.sched_getaffinity(0)), "hudi-resize")
     return [stat for stats in done for stat in stats]
-
-
-__all__ = ["ResizeTask", "Runner", "make_resize_tasks", "run_on_threads", "run_resize_task"]

@@ -307,6 +307,3 @@ def _checked(plan: ResizePlan, now: TableSnapshot, transaction: Transaction) -> 
         f"the plan does not fit the table any more: {why}", table=now.storage.uri, instant=transaction.instant,
         remedy="make the plan anew.", option=NUM_BUCKETS,
     )  # fmt: skip
-
-
-__all__ = ["ResizeResult", "resize"]

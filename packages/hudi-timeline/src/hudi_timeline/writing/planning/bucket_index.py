@@ -21,7 +21,7 @@ from hudi_format.errors import (
     WriteConflictError,
 )
 from hudi_format.file_names import is_bucket_file_id, looks_bucketed
-from hudi_format.keygen.record_keys import KeySpec
+from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.model import FileSlice, WriteStat
 from hudi_format.parquet.reader import read_keys
 from hudi_index.bucket import DEFAULT_BUCKETS, FEATURE, BucketIndex, bucket_number
@@ -324,11 +324,3 @@ def refuse_second_groups(
                     remedy="run the write again; it then builds on the other one's result.", rival=rival,
                     file_groups=[f"{stat.partition or '.'}/{stat.file_id}"],
                 )  # fmt: skip
-
-
-__all__ = [
-    "bucketed_files",
-    "refuse_second_groups",
-    "settings",
-    "with_groups",
-]

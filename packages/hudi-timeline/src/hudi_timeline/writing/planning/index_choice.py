@@ -25,7 +25,7 @@ from hudi_format.errors import (
     MissingFileError,
     UnsupportedError,
 )
-from hudi_format.keygen.record_keys import KeySpec
+from hudi_format.keygen.key_generator import KeySpec
 from hudi_index.bucket import BucketIndex
 from hudi_index.lookup import (
     BUCKET,

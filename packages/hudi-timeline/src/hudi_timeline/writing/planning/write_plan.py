@@ -22,7 +22,7 @@ from hudi_format.errors import (
     UnsupportedError,
 )
 from hudi_format.file_slice.cdc_writer import CdcSettings
-from hudi_format.keygen.record_keys import KeySpec
+from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.log.encoder import block_type
 from hudi_format.merge.payloads import IS_DELETED, MergeRule, Order, payload_rule
 from hudi_format.merge.user_merger import MERGE, custom_of

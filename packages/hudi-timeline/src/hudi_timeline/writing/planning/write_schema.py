@@ -23,7 +23,7 @@ from hudi_format.errors import (
     SchemaError,
     UnsupportedError,
 )
-from hudi_format.keygen.record_keys import KeySpec
+from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.schema.arrow import equal_types
 from hudi_format.schema.avro import from_avro
 from hudi_format.schema.changes import (
@@ -410,9 +410,6 @@ def _defaults(text: str) -> set[str]:
     root = json.loads(text)
     fields = (root[0] if isinstance(root, list) else root)["fields"]
     return {f["name"] for f in fields if f.get("default") is not None}
-
-
-__all__ = ["GivenSchema", "given_schema"]
 
 
 def former_schemas(snapshot: TableSnapshot | None) -> Iterator[pa.Schema]:

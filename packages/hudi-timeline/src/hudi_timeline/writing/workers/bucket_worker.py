@@ -29,11 +29,12 @@ from hudi_format.file_slice.writer import (
     merge_file,
 )
 from hudi_format.keygen.record_keys import nested_column, with_instant
-from hudi_format.merge.folding import STORED, folded_alone, inserted_alone
+from hudi_format.merge.folding import folded_alone, inserted_alone
 from hudi_format.merge.key_index import KeyIndex, precombine
 from hudi_format.merge.ordering import ordering_column
 from hudi_format.merge.payloads import MergeRule, Order
 from hudi_format.merge.record_merger import DATA, combine, decide, event_times, merged_column
+from hudi_format.merge.user_merger import STORED
 from hudi_format.model import BaseFile, WriteStat
 from hudi_format.parquet.footer import (
     BLOOM_FILTER,

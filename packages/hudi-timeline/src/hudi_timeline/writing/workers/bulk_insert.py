@@ -20,8 +20,9 @@ from hudi_format.arrow.spill import split
 from hudi_format.errors import HudiError, RecordKeyError
 from hudi_format.file_names import new_file_id_prefix
 from hudi_format.file_slice.writer import RowCounter
+from hudi_format.keygen.java_text import to_text
 from hudi_format.keygen.partition_path import check_names
-from hudi_format.keygen.record_keys import made_up_keys, partition_paths, record_keys, to_text
+from hudi_format.keygen.record_keys import made_up_keys, partition_paths, record_keys
 from hudi_format.model import WriteStat
 from hudi_format.schema.evolution import conform
 from hudi_format.schema.meta_fields import PARTITION_PATH, RECORD_KEY

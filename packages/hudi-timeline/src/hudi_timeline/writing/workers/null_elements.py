@@ -55,6 +55,3 @@ def about_null_elements(stats: Iterable[WriteStat]) -> Sequence[str]:
         f"again only in sessions with {SETTING}, in which they cannot update files with lists that they wrote without "
         "it",
     )
-
-
-__all__ = ["about_null_elements", "with_null_elements"]

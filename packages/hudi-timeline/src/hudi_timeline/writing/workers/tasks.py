@@ -14,7 +14,7 @@ import pyarrow as pa
 from hudi_format.arrow.spill import MemoryLimit
 from hudi_format.errors import SchemaError
 from hudi_format.file_slice.cdc_writer import CdcSettings
-from hudi_format.keygen.record_keys import KeySpec
+from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.log.block import BlockType
 from hudi_format.log.writer import DEFAULT_BLOCK_SIZE, DEFAULT_FILE_SIZE
 from hudi_format.merge.ordering import ordering_column
