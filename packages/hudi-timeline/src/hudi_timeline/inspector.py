@@ -408,13 +408,17 @@ class Inspector:
     def partitions(self) -> pa.Table:
         """Partitions: path, partition values, files, bytes, newest instant.
 
-        Log files count as files of the newest state too.  Values that paths do not say are null.
+        Log files count as files of the newest state too.  Values that paths do not say are null; those of a column with
+        the name of another fact are in `<name>_value`.
         """
         snapshot = self._snapshot()
         listing = snapshot.listing().files
         paths = sorted(listing)
         columns = partition_columns(snapshot.config, snapshot.schema, from_path=True)
         table = path_values(paths, columns, uri=self._storage.uri).table
+        own = {"partition", "files", "bytes", "newest_instant"}
+        values = [f"{n}_value" if n in own else n for n in table.column_names[1:]]
+        table = table.rename_columns(["partition", *values])
         facts: Mapping[str, list[tuple[int, str]]] = {p: [] for p in paths}
         for found in newest_slices(snapshot, listing):
             facts[found.partition] += [(f.size, f.instant) for f in _files_of(found)]

@@ -10,6 +10,7 @@ from hudi_format.errors import PartitionPathError
 from hudi_timeline.file_system_view.partition_values import (
     FROM_FILE,
     FROM_PATH,
+    PARTITION,
     PartitionColumn,
     cast_text,
     partition_columns,
@@ -26,7 +27,7 @@ def columns(**types):
 
 def values(path, **types):
     (row,) = partition_table([path], columns(**types)).to_pylist()
-    assert row.pop("partition") == path
+    assert row.pop(PARTITION) == path
     return row
 
 
@@ -117,7 +118,7 @@ def test_a_nested_partition_field_is_read_from_the_files():
     nested, day = partition_columns(config, schema, from_path=True)
     assert (nested.source, day.source, day.type) == (FROM_FILE, FROM_PATH, pa.int32())
     (row,) = partition_table(["oslo/5"], [nested, day]).to_pylist()
-    assert row == {"partition": "oslo/5", "day": 5}
+    assert row == {PARTITION: "oslo/5", "day": 5}
 
 
 def test_incremental_queries_take_every_value_from_the_files():

@@ -249,3 +249,18 @@ def test_a_file_that_is_missing_is_an_error(tmp_path, monkeypatch):
     with pytest.raises(MissingFileError):
         table.key_history(["a"])
     assert len(reads) == 2
+
+
+def test_a_partition_column_that_only_paths_have_is_told_whatever_its_name(tmp_path):
+    schema = pa.schema(
+        [("id", pa.string()), ("v", pa.int64()), pa.field("partition", pa.string(), nullable=False)]
+    )
+    options = {"hoodie.datasource.write.drop.partition.columns": "true"}
+    table = HudiTable.create(
+        tmp_path / "t", schema, name="t", record_keys=["id"], partition_fields=["partition"], options=options
+    )
+    for n in (1, 2):
+        table.upsert([{"id": "a", "v": n, "partition": "x"}], options=QUIET)
+    first, second = ({"id": "a", "v": n, "partition": "x"} for n in (1, 2))
+    changes = table.key_history(["a"]).changes.to_pylist()
+    assert [(c["before"], c["after"]) for c in changes] == [(None, first), (first, second)]

@@ -21,7 +21,8 @@ from hudi_format.keygen.partition_path import STORE_COLUMN, split_values
 from hudi_format.schema.decimals import decimals_of
 from hudi_timeline.table_config import HIVE_STYLE, TableConfig
 
-PARTITION = "partition"
+# The column of paths beside those of values: no column of a table has a name with a slash.
+PARTITION = "/partition"
 FROM_PATH = "path"
 FROM_FILE = "file"
 
@@ -131,7 +132,7 @@ def _never_of_paths(config: TableConfig) -> set[str]:
 
 
 def partition_table(paths: Sequence[str], columns: Sequence[PartitionColumn], *, uri: str = "") -> pa.Table:
-    """One row per path: `partition`, then each FROM_PATH column.
+    """One row per path: the path in PARTITION, then each FROM_PATH column.
 
     Args:
         columns: all partition columns, in the order of the path's segments.
@@ -166,7 +167,8 @@ class PathValues:
     """Values that partition paths say.
 
     Attributes:
-        table: one row per path: `partition`, then each FROM_PATH column, null where the path does not say its value.
+        table: one row per path: the path in PARTITION, then each FROM_PATH column, null where the path does not say its
+            value.
         untold: by path, the columns whose value it does not say; the files do.
     """
 

@@ -28,7 +28,7 @@ from hudi_timeline.display.html_view import HtmlView
 from hudi_timeline.file_system_view.base_files import Group
 from hudi_timeline.file_system_view.file_slice_history import FileHistory, latest_before, slice_named
 from hudi_timeline.file_system_view.file_slices import newest_slices_of, pending_compactions
-from hudi_timeline.file_system_view.partition_values import FROM_PATH, partition_columns, path_values
+from hudi_timeline.file_system_view.partition_values import partition_columns, path_values
 from hudi_timeline.file_system_view.snapshot import CommitCache, TableSnapshot, is_base_file, open_snapshot
 from hudi_timeline.file_system_view.table_schema import with_history
 from hudi_timeline.keys.keyed_slices import Writers, merge_of
@@ -118,13 +118,6 @@ class _Telling:
         merge_of(snapshot, self.merge, logs=logs)  # what cannot be told is refused before anything is read
         self._logs, self._writers = logs, Writers(snapshot)
         self._schema = merged_schema(config, snapshot.schema)
-        columns = (
-            partition_columns(config, snapshot.schema, from_path=True)
-            if config.drop_partition_columns
-            else ()
-        )
-        self._columns, typed = columns, {(f.name, f.type) for f in self._schema}
-        self._dropped = [c.name for c in columns if c.source == FROM_PATH and (c.name, c.type) in typed]
         self._index = BloomIndex(self.wanted) if len(self.wanted) else None
         listed = [p for p in snapshot.listing().files if self.partitions is None or p in self.partitions]
         self._history = FileHistory(snapshot, listed, logs=logs)
@@ -270,12 +263,7 @@ class _Telling:
         merge = merge_of(at, self.merge, logs=self._logs)
         by_key = None if merge.key_spec else pc.field(RECORD_KEY).isin(self.wanted)
         committed: Mapping[str, tuple[CommittedRange, ...]] = self._history.committed
-        told = (
-            path_values([one.partition], self._columns, uri=storage.uri).table
-            if self._dropped
-            else pa.table({})
-        )
-        dropped = dict(*told.select(self._dropped).to_pylist())
+        dropped = self._dropped(one.partition)
         out: Rows = {}
         for batch in read_file_slice(storage, one, merge, self._schema, filter=by_key, committed=committed):
             rows = pa.Table.from_batches([batch])
@@ -284,6 +272,19 @@ class _Telling:
             for key, row in zip(keys.filter(there).to_pylist(), _plain(rows.filter(there)), strict=True):
                 out.setdefault(key, []).append({**row, **dropped})
         return out
+
+    def _dropped(self, partition: str) -> Row:
+        """Values of the partition columns that the files lack, as its path has them in the column's own type."""
+        config, schema = self.snapshot.config, self.snapshot.schema
+        if not config.drop_partition_columns:
+            return {}
+        columns = partition_columns(config, schema, from_path=True)
+        values = path_values([partition], columns, uri=self.snapshot.storage.uri).table.remove_column(
+            0
+        )  # the path
+        types = {f.name: f.type for f in self._schema}
+        same = [f.name for f in values.schema if types.get(f.name) == f.type]
+        return {name: values.column(name)[0].as_py() for name in same}
 
     def _table(self) -> pa.Table:
         image = pa.struct([f for f in self._schema if f.name not in META_COLUMNS])

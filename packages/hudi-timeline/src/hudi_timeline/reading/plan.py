@@ -132,7 +132,7 @@ class ScanPlan:
         schema: the result's columns in their order and types when every column is selected; meta columns
             first where the scan has them.
         partition_columns: the table's partition fields, also those that a selection leaves out.
-        partition_values: one row for each partition that `files` names: `partition` (its path), then one
+        partition_values: one row for each partition that `files` names: its path in PARTITION, then one
             column of the type in `partition_columns` for each field with source FROM_PATH.
         untold: by partition, those of these columns whose value its path does not say: the files do.
         commit_time_range: only rows with first <= `_hoodie_commit_time` <= last count (both inclusive,
@@ -202,14 +202,14 @@ def told_alike(plan: ScanPlan) -> list[ToldAlike]:
     if not plan.untold:
         return [ToldAlike(plan)]
     groups: dict[tuple[str, ...], list[str]] = {}
-    for partition in pc.unique(plan.files.column(PARTITION)).to_pylist():
+    for partition in pc.unique(plan.files.column("partition")).to_pylist():
         groups.setdefault(plan.untold.get(partition, ()), []).append(partition)
     parts = []
     for held, partitions in groups.items():
         wanted = pa.array(partitions, pa.string())
         files, values = (
-            rows.filter(pc.is_in(rows.column(PARTITION), value_set=wanted))
-            for rows in (plan.files, plan.partition_values)
+            rows.filter(pc.is_in(rows.column(paths), value_set=wanted))
+            for rows, paths in ((plan.files, "partition"), (plan.partition_values, PARTITION))
         )
         columns = tuple(replace(c, source=FROM_FILE) if c.name in held else c for c in plan.partition_columns)
         part = replace(

@@ -22,6 +22,7 @@ from hudi_format.file_slice.bootstrap import INSTANT as SKELETONS
 from hudi_format.model import BaseFile, FileSlice, LogFile, WriteStat, join_path
 from hudi_timeline.file_system_view.base_files import CommittedBaseFile, Group, check_size, missing_file
 from hudi_timeline.file_system_view.file_slice_history import FileHistory, latest_before, slice_named
+from hudi_timeline.file_system_view.partition_values import PARTITION
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.options.read_config import ReadConfig
 from hudi_timeline.options.read_options import ERROR, FULL_SCAN, ON_MISSING, SKIP
@@ -139,7 +140,7 @@ class ChangesSource(RangeSource):
             files=_files(units),
             schema=self.schema,
             partition_columns=(),
-            partition_values=pa.table({"partition": pa.array([], pa.string())}),
+            partition_values=pa.table({PARTITION: pa.array([], pa.string())}),
             complete=self.range.complete,
             warnings=warnings,
             merge=read_merge(snapshot, self.options),

@@ -19,7 +19,7 @@ from hudi_format.model import BaseFile, FileSlice, LogFile, join_path
 from hudi_timeline.file_system_view.base_files import CommittedBaseFile, Group, check_size
 from hudi_timeline.file_system_view.file_slices import SliceBuilder, files_by_group
 from hudi_timeline.file_system_view.listing import list_partition_files
-from hudi_timeline.file_system_view.partition_values import FROM_PATH, PathValues, path_values
+from hudi_timeline.file_system_view.partition_values import FROM_PATH, PARTITION, PathValues, path_values
 from hudi_timeline.file_system_view.snapshot import TableSnapshot
 from hudi_timeline.reading.incremental.incremental_range import IncrementalSource, completion_times, is_start
 from hudi_timeline.reading.merged_query import MergedSource, memory_limit, read_merge
@@ -144,7 +144,7 @@ class MergedIncrementalSource(IncrementalSource):
         if any(
             c.source == FROM_PATH for c in plan.partition_columns
         ):  # also of partitions that have logs only
-            partitions = {*values.table.column("partition").to_pylist(), *(p.slice.partition for p in logs)}
+            partitions = {*values.table.column(PARTITION).to_pylist(), *(p.slice.partition for p in logs)}
             uri = self.snapshot.storage.uri
             values = path_values(sorted(partitions), plan.partition_columns, uri=uri)
         return replace(
