@@ -116,3 +116,13 @@ def in_thread(act: Callable[[], Any]) -> Any:
     thread.start()
     thread.join(60)
     return got[0]
+
+
+def assert_each_table_has_its_own(path: Path, options: dict[str, str]) -> None:
+    """One table's lock keeps others from that table, and nobody from another one."""
+    one, same, other = (lock_on(path / name, options) for name in ("a", "a", "b"))
+    assert one.try_acquire()
+    assert in_thread(same.try_acquire) is False
+    assert in_thread(other.try_acquire) is True
+    for lock in (one, same, other):
+        lock.release()

@@ -17,7 +17,15 @@ from hudi_timeline.concurrency.locks.dynamodb import DynamoDBLock
 from hudi_timeline.concurrency.locks.provider import TableLock
 from hudi_timeline.options.transaction_config import parse_transaction_options
 from hudi_timeline.options.transaction_options import DYNAMODB_IMPLICIT
-from lock_providers import LOCK, SCHEMA, Provider, dynamodb, in_thread, lock_on, table_lock
+from lock_providers import (
+    LOCK,
+    SCHEMA,
+    Provider,
+    assert_each_table_has_its_own,
+    dynamodb,
+    lock_on,
+    table_lock,
+)
 from s3_server import KEY, REGION, SECRET
 
 
@@ -174,12 +182,7 @@ def test_tables_name_their_own_items_where_writers_name_none(tmp_path, in_dynamo
     named = lock_on(tmp_path, {**options, "hoodie.table.name": "named"})
     assert "'named'" in named.name
     options[LOCK + "provider"] = DYNAMODB_IMPLICIT
-    one, same, other = (lock_on(tmp_path / name, options) for name in ("a", "a", "b"))
-    assert one.try_acquire()
-    assert in_thread(same.try_acquire) is False
-    assert in_thread(other.try_acquire) is True
-    for lock in (one, same, other):
-        lock.release()
+    assert_each_table_has_its_own(tmp_path, options)
 
 
 @pytest.mark.req("CC-11")

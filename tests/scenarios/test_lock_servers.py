@@ -22,6 +22,7 @@ from lock_providers import (
     LOCK,
     SCHEMA,
     Provider,
+    assert_each_table_has_its_own,
     dynamodb,
     in_thread,
     lock_on,
@@ -263,12 +264,7 @@ def test_tables_name_their_own_nodes_where_writers_name_none(tmp_path, zookeeper
     made = zookeeper(zookeeper_port).options()
     options = {k: v for k, v in made.items() if "base_path" not in k and "lock_key" not in k}
     options[LOCK + "provider"] = ZOOKEEPER_IMPLICIT
-    one, same, other = (lock_on(tmp_path / name, options) for name in ("a", "a", "b"))
-    assert one.try_acquire()
-    assert in_thread(same.try_acquire) is False
-    assert in_thread(other.try_acquire) is True
-    for lock in (one, same, other):
-        lock.release()
+    assert_each_table_has_its_own(tmp_path, options)
 
 
 @pytest.mark.req("CC-10")

@@ -13,12 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_format.arrow import arrays
-from hudi_format.errors import (
-    MissingColumnError,
-    PartitionPathError,
-    RecordKeyError,
-    SchemaError,
-)
+from hudi_format.errors import MissingColumnError, PartitionPathError, RecordKeyError, SchemaError
 from hudi_format.keygen.java_text import to_text
 from hudi_format.keygen.key_generator import KeySpec
 from hudi_format.keygen.partition_path import HIVE_DEFAULT, segment, split_values

@@ -2,9 +2,7 @@
 
 import pytest
 
-from hudi_format.errors import (
-    InvalidOptionError,
-)
+from hudi_format.errors import InvalidOptionError
 from hudi_timeline.options.transaction_config import TransactionConfig, parse_transaction_options
 from hudi_timeline.options.transaction_options import FILE_SYSTEM
 

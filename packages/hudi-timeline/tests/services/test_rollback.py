@@ -6,12 +6,7 @@ import pyarrow as pa
 import pytest
 from serviced_tables import KEEP_2, SCHEMA, tree, write
 
-from hudi_format.errors import (
-    InstantNotFoundError,
-    MissingFileError,
-    OptionError,
-    UnsupportedError,
-)
+from hudi_format.errors import InstantNotFoundError, MissingFileError, OptionError, UnsupportedError
 from hudi_timeline import HudiTable
 from hudi_timeline.concurrency import markers
 from hudi_timeline.services import cleaning

@@ -9,13 +9,7 @@ import time
 import pytest
 from commit_steps import LAZY, SCHEMA, data_files, die, group, names, start, timeline, write, write_file
 
-from hudi_format.errors import (
-    ClockError,
-    CorruptFileError,
-    LockError,
-    StorageError,
-    UnsupportedError,
-)
+from hudi_format.errors import ClockError, CorruptFileError, LockError, StorageError, UnsupportedError
 from hudi_format.model import WriteStat
 from hudi_format.storage.local import LocalStorage
 from hudi_format.storage.open import open_storage

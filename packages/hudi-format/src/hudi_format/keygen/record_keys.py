@@ -18,13 +18,7 @@ from hudi_format.arrow.arrays import one_array
 from hudi_format.errors import MissingColumnError, PartitionPathError, RecordKeyError, SchemaError
 from hudi_format.keygen.java_text import to_text
 from hudi_format.keygen.key_generator import KEY_OPTION, PARTITION_OPTION, SIMPLE, TIMESTAMP, KeySpec, listed
-from hudi_format.keygen.partition_path import (
-    check_safe,
-    check_told,
-    null_text_error,
-    null_texts,
-    segment,
-)
+from hudi_format.keygen.partition_path import check_safe, check_told, null_text_error, null_texts, segment
 from hudi_format.keygen.timestamp_based import partition_texts
 
 Batch: TypeAlias = pa.RecordBatch | pa.Table

@@ -4,36 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pyarrow as pa
 
 from hudi_format.errors import OptionError
-from hudi_format.storage.hadoop_options import (
-    storage_options_of,
-    with_given,
-)
+from hudi_format.storage.hadoop_options import storage_options_of, with_given
 from hudi_format.storage.local import LocalStorage
 from hudi_format.storage.other_names import by_fsspec_names
-from hudi_format.storage.protocol import (
-    Storage,
-    is_flushing,
-    is_object_store,
-    is_wrapping,
-)
+from hudi_format.storage.protocol import Storage, is_flushing, is_object_store, is_wrapping
 from hudi_format.storage.schemes import local_path, normalised, scheme_of
-
-if TYPE_CHECKING:
-    pass
-
-
-def __getattr__(name: str) -> object:
-    """Lazy import of `FsspecStorage`: fsspec loads slowly and local tables do not need it."""
-    if name != "FsspecStorage":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from hudi_format.storage.remote import FsspecStorage
-
-    return FsspecStorage
 
 
 def normalised_path(uri: str | os.PathLike[str]) -> str:

@@ -21,12 +21,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from hudi_format.errors import (
-    HudiError,
-    OptionError,
-    StorageError,
-    UnsupportedError,
-)
+from hudi_format.errors import HudiError, OptionError, StorageError, UnsupportedError
 from hudi_format.schema.evolution import conform
 from hudi_format.storage.open import open_storage
 from hudi_spark.reading.parquet_scan import WHOLE

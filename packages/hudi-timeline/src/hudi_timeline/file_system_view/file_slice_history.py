@@ -116,7 +116,8 @@ class FileHistory:
         """
         if not self._snapshot.config.version.names_logs_by_own_instant:
             return ""
-        written = [w for w in self._written.get(group, ()) if w[0] < self._at(instant)]
+        at = self._at(instant)
+        written = [w for w in self._written.get(group, ()) if w[0] < at]
         began, base = max((w[1:] for w in written), default=("", ""))
         have = None if found is None else found.base_file
         if began and (have is None or have.instant < began):

@@ -18,14 +18,7 @@ from hudi_format.storage.open import flush
 from hudi_format.storage.parallel import walk_folders
 from hudi_format.storage.protocol import Storage
 from hudi_index.consistent_hashing import ConsistentBucketIndex, HashingMetadata
-from hudi_timeline.file_system_view.hashing_rings import (
-    ROOT,
-    Ring,
-    keeps,
-    marker_path,
-    parse_ring,
-    ring_path,
-)
+from hudi_timeline.file_system_view.hashing_rings import ROOT, Ring, keeps, marker_path, parse_ring, ring_path
 from hudi_timeline.timeline.commit_metadata import CommitMetadata
 from hudi_timeline.transaction.conflict_strategies import FileGroup
 
